@@ -5,8 +5,8 @@ use handoff::base::{Moment, ObjectId};
 use handoff::git::Repository;
 use handoff::ledger::attention::{NextTurn, turn_in};
 use handoff::ledger::{
-    IssueFolder, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, approved_merge, judge_gate,
-    merged_into, unreported_merge, unsent_commits,
+    IssueFolder, Judgement, Ledger, LedgerError, OtherProtocol, Rules, Snapshot, approved_merge,
+    judge_gate, merged_into, unreported_merge, unsent_commits,
 };
 use handoff::model::{
     Answered, Issue, IssueStatus, IssueSummary, Record, Refusal, Remedy, View, approve_command,
@@ -26,7 +26,7 @@ use crate::environment::{self, now};
 use crate::exit;
 use crate::failure::{ErrorCode, Failure};
 use crate::output::annotations::Format;
-use crate::output::{Answer, Output, annotations};
+use crate::output::{Answer, Output, annotations, counted_as};
 use crate::render;
 use crate::render::stored::to_read;
 use crate::view::Look;
@@ -86,7 +86,10 @@ impl Arguments {
         if request.damage.is_none() {
             request.damage = doubt((&ledger, &tip), fresh.as_ref(), &key)?;
         }
-        let judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
+        let mut judgement = judge_gate(&tip, &folder, &issue, &rules, &request)?;
+        if !self.asks.offline {
+            ensure_published((&ledger, &tip), &key, &mut judgement)?;
+        }
         let known = rules.protocol().definition();
         if request.head.is_none() {
             let unjudged = unjudged(&repository, (&issue, known), judgement.head);
@@ -146,15 +149,35 @@ impl Arguments {
     }
 }
 
-/// What comes after an open gate: the merge, or that it is done; and whose turn it is.
+/// Closes the gate of an issue with steps that the remote may refuse.
+fn ensure_published(
+    (ledger, tip): (&Ledger<'_>, &Snapshot<'_>),
+    key: &IssueKey,
+    judgement: &mut Judgement,
+) -> Result<(), Failure> {
+    let own = ledger.unpublished_steps(tip.commit(), key)?;
+    if own > 0 {
+        let steps = counted_as(own, "step", [" of it is", "s of it are"]);
+        let text = format!("{steps} only here, and the remote may refuse them");
+        let published = Judgement::single(judgement.head, "published", false, text);
+        judgement.requirements.extend(published.requirements);
+    }
+    Ok(())
+}
+
+/// What comes after an open gate: what was not verified, the merge, or that it is done; and whose
+/// turn it is.
 fn after_passing(
     (tip, folder): (&Snapshot<'_>, &IssueFolder<'_>),
     issue: &Issue,
     rules: &Rules<'_>,
     now: Moment,
-) -> Result<Vec<String>, LedgerError> {
+) -> Result<Vec<String>, Failure> {
+    let part = "its steps are not verified: this clone has a part of the ledger; `git handoff fetch --full` gets the rest";
+    let part = has_part(tip)?.then(|| part.to_owned());
     if let Some((left, false)) = approved_merge(tip, folder, issue, rules)? {
-        return Ok(vec![format!("next: {}", continued(&left.merge()))]);
+        let next = format!("next: {}", continued(&left.merge()));
+        return Ok(part.into_iter().chain([next]).collect());
     }
     let merged = merged_into(tip, folder, issue, rules)?;
     let merged = merged.map(|base| format!("{} has it", continued(&base)));
@@ -162,7 +185,7 @@ fn after_passing(
         IssueStatus::Open => turn_in(folder, rules.protocol(), now)?.1.as_ref().map(turn),
         _ => None,
     };
-    Ok(merged.into_iter().chain(turn).collect())
+    Ok(part.into_iter().chain(merged).chain(turn).collect())
 }
 
 /// Why what is recorded here can't be trusted: it is damaged, or the remote could not be read. A
@@ -176,11 +199,16 @@ fn doubt(
         let remote = continued(fresh.remote());
         return Ok(Some(format!("what {remote} has now could not be read")));
     }
-    let repository = tip.repository();
-    if repository.is_partial() || repository.is_cut_off(tip.commit())? {
+    if has_part(tip)? {
         return Ok(None);
     }
     Ok(ledger.doubt(tip, key, environment::system_time())?)
+}
+
+/// Whether this clone has only a part of the ledger, so that its steps can't be audited.
+fn has_part(tip: &Snapshot<'_>) -> Result<bool, Failure> {
+    let repository = tip.repository();
+    Ok(repository.is_partial() || repository.is_cut_off(tip.commit())?)
 }
 
 /// What helps where all that is missing are signatures.
@@ -206,6 +234,7 @@ fn way_on(
             return Ok("`git handoff verify` says what is wrong, and what helps".to_owned());
         }
         ["signed"] => return Ok(UNSIGNED.to_owned()),
+        ["published"] => return Ok("`git handoff sync` sends it".to_owned()),
         ["protocol"] => {
             return Ok(format!(
                 "find out who opened it under {0}: `git handoff log {key}`; a gate for that protocol has `--protocol {0}`",

@@ -2,7 +2,7 @@
 //! then on.
 
 use serde_json::Value;
-use test_support::tamper::{BRANCH, Ledger, folder, remove, set};
+use test_support::tamper::{BRANCH, Ledger, contract, folder, remove, set};
 
 const WHY: [&str; 2] = ["--reason", "committed by hand"];
 
@@ -94,6 +94,42 @@ fn what_stands_on_a_stray_commit_is_undone_only_if_the_person_says_so() {
     assert_eq!(changed.trim(), "ledger.json");
     let (code, answer) = ledger.verify(&[]);
     assert_eq!((code, codes(&answer)), (0, vec!["history.quarantined"]));
+}
+
+#[test]
+fn each_of_several_commits_is_taken_back_in_any_order_and_no_other_is_blamed() {
+    let ledger = Ledger::new();
+    let path = format!("{}/0001-issue-manager-to-prep-agent.xml", folder(88));
+    let altered = ledger.file(&path).replacen("medium", "low", 1);
+    ledger.add(&[set(&path, altered.as_str())]);
+    let first = ledger.tip().id;
+    let entry = format!("{}/issue.json", folder(89));
+    ledger.add(&[remove(&entry)]);
+    let second = ledger.tip().id;
+    ledger.handoff(
+        21,
+        &["send", "-"],
+        &contract("issue-manager-to-prep-agent", 95),
+    );
+    let blamed = |answer: &Value| {
+        let findings = answer["data"]["findings"].as_array().unwrap().clone();
+        let errors = findings
+            .into_iter()
+            .filter(|one| one["severity"] == "error");
+        let commits = errors.map(|one| one["commit"].as_str().unwrap().to_owned());
+        commits.collect::<std::collections::BTreeSet<_>>()
+    };
+    let both = [&first, &second].map(Clone::clone).into();
+    assert_eq!(blamed(&ledger.verify(&[]).1), both);
+    let by = ["--as", "maintainer", "--reason", "x"];
+    let back = [&["--quarantine", &second[..]], &by[..]].concat();
+    let (code, answer) = ledger.verify(&back);
+    assert_eq!(code, 10);
+    assert_eq!(blamed(&answer), [first.clone()].into(), "{answer:#}");
+    let hint = answer["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains(&first[..10]), "{hint}");
+    quarantine(&ledger, 24, &first, &[]);
+    assert_eq!(ledger.verify(&[]).0, 0);
 }
 
 #[test]

@@ -559,11 +559,22 @@ fn a_gate_judges_by_what_the_remote_has() {
     for line in [
         "send --issue 7 --to reviewer --as coder --set branch=csv --set summary=Done",
         "claim 7 --as reviewer",
-        "send --issue 7 --to end --as reviewer --set summary=Good",
+        "send --issue 7 --to end --as reviewer --set summary=Good --offline",
+        "gate 7 --offline",
+        "sync",
         "gate 7",
     ] {
         let words: Vec<&str> = line.split(' ').collect();
-        clones.there(&words).success();
+        let ran = clones.there(&words);
+        if line.starts_with("send") && line.ends_with("--offline") {
+            ran.exits(8);
+            let closed = clones.there(&["gate", "7"]).exits(1);
+            closed
+                .says("✗ not published: 1 step of it is only here")
+                .says("`git handoff sync` sends it");
+        } else {
+            ran.success();
+        }
     }
     clones.env.handoff(&["fetch"]).success();
     let reject = ["reject", "7.2", "--as", "maintainer", "--reason", "no"];

@@ -118,7 +118,7 @@ fn a_relative_path_counts_from_the_working_tree() {
 fn what_was_forged_there_is_not_handed_out() {
     let team = Clones::new();
     let (env, repo) = (&team.env, team.env.repo());
-    for issue in [7, 8] {
+    for issue in [7, 8, 9] {
         team.open(&repo, issue, &[]).success();
     }
     team.there(&["sync"]).success();
@@ -142,18 +142,20 @@ fn what_was_forged_there_is_not_handed_out() {
         .success();
     env.git(&forger, &["pull", "-q"]);
     let commit = forge("issues/*/7/0001-*", "medium");
-    let before = tip(env, &team.bare);
-    let refused = team.there(&next).exits(10);
-    refused
-        .says("is not a step of the ledger, and 7 stands on it")
-        .says("git handoff verify 7");
-    team.there(&["claim", "7.1", "--as", "prep-agent"])
-        .exits(10);
-    assert_eq!(tip(env, &team.bare), before);
     // Work on other issues goes on.
-    team.open(&repo, 9, &[]).success();
-    team.there(&["claim", "9.1", "--as", "prep-agent"])
-        .success();
+    let passed = team.there(&next).success();
+    assert!(passed.stdout.starts_with("9.1 "), "{}", passed.shown);
+    passed.says("7.1 is not handed out: commit");
+    let before = tip(env, &team.bare);
+    for claim in [&next[..], &["claim", "7.1", "--as", "prep-agent"]] {
+        let refused = team.there(claim).exits(10);
+        refused
+            .says("is not a step of the ledger, and 7 stands on it")
+            .says("git handoff verify 7");
+    }
+    assert_eq!(tip(env, &team.bare), before);
+    team.there(&["status", "--offline"])
+        .says("the ledger is damaged");
     let back = ["verify", "--quarantine", &commit, "--as", "maintainer"];
     // The page for a browser is still reported.
     team.there(&[&back[..], &["--reason", "forged"]].concat())

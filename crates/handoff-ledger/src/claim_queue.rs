@@ -1,10 +1,10 @@
 //! An agent's queue: chooses the next handoff to claim.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use handoff_base::Moment;
-use handoff_base::ids::AgentName;
+use handoff_base::ids::{AgentName, IssueKey};
 use handoff_model::claim_queue::{Hindrance, hindrance, waited_for};
 use handoff_model::open_entry::{Stamp, Standing};
 use handoff_model::spending::{DaySpending, SpentSoFar, day, ensure_left};
@@ -24,11 +24,22 @@ pub fn claimable(
     agent: &AgentName,
     now: Moment,
 ) -> Result<Claimable, LedgerError> {
+    claimable_but(tip, agent, now, &BTreeSet::new())
+}
+
+/// The same without what these issues have.
+pub(super) fn claimable_but(
+    tip: &Snapshot<'_>,
+    agent: &AgentName,
+    now: Moment,
+    left_out: &BTreeSet<IssueKey>,
+) -> Result<Claimable, LedgerError> {
     let agent = tip.receiver(agent)?;
     let mut choice = Choice {
         tip,
         open: tip.open_with(&agent)?,
         agent: agent.clone(),
+        left_out,
         now,
         best: None,
         found: Claimable::default(),
@@ -62,6 +73,7 @@ struct Choice<'a, 'r> {
     tip: &'a Snapshot<'r>,
     agent: AgentName,
     open: OpenFolder<'r>,
+    left_out: &'a BTreeSet<IssueKey>,
     now: Moment,
     /// The best so far, with its rank.
     best: Option<(usize, OpenEntry)>,
@@ -102,7 +114,7 @@ impl Choice<'_, '_> {
                 break;
             }
             if older.is_some_and(|older| older.id < entry.id)
-                || self.tip.holds_back(entry.id.issue(), &self.agent)?
+                || self.holds_back(entry.id.issue())?
             {
                 continue;
             }
@@ -119,6 +131,10 @@ impl Choice<'_, '_> {
         }
         let word = standing.as_str();
         Ok(group.filter(|group| group.split('.').next() == Some(word)))
+    }
+
+    fn holds_back(&self, issue: &IssueKey) -> Result<bool, LedgerError> {
+        Ok(self.left_out.contains(issue) || self.tip.holds_back(issue, &self.agent)?)
     }
 
     fn look_at_paused(&mut self) -> Result<(), LedgerError> {
@@ -170,7 +186,7 @@ impl Choice<'_, '_> {
         let all = entries.take_while(same).collect::<Result<Vec<_>, _>>()?;
         let mut going = Vec::with_capacity(all.len());
         for one in all {
-            if !self.tip.holds_back(one.0.id.issue(), &self.agent)? {
+            if !self.holds_back(one.0.id.issue())? {
                 going.push(one);
             }
         }

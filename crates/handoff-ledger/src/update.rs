@@ -1,5 +1,7 @@
 //! Updates of existing work: claims and all others.
 
+use std::collections::BTreeSet;
+
 use handoff_base::Moment;
 use handoff_base::finding::{Finding, FindingCode};
 use handoff_base::ids::{AgentName, HandoffId, IssueKey};
@@ -9,8 +11,8 @@ use handoff_model::{EventArgs, Record, Request, Update, View};
 use handoff_protocol::{Check, Event, Policy};
 
 use super::base_branch::base_branch;
-use super::claim_queue::claimable;
-use super::error::{ContractError, LedgerError};
+use super::claim_queue::{claimable, claimable_but};
+use super::error::{ContractError, DamageError, LedgerError};
 use super::evidence::changed;
 use super::ledger::Ledger;
 use super::origin_code::{Gone, OnOrigin, gone, handed_on_again, on_origin, push_by_author};
@@ -44,21 +46,22 @@ impl<'r> Ledger<'r> {
     ) -> Result<Done, LedgerError> {
         let (mut warnings, mut same) = (Vec::new(), Vec::new());
         let mut done = self.publish(session, |ledger, tip, at| {
+            let mut passed_over = Vec::new();
             let id = match target {
-                Target::Handoff(id) => id.clone(),
+                Target::Handoff(id) => {
+                    ledger.ensure_steps(tip, id.issue(), at)?;
+                    id.clone()
+                }
                 Target::Next => {
-                    let found = claimable(tip, agent, at)?;
-                    match found.first {
-                        Some(id) => id,
-                        None => return Err(found.refusal(agent).into()),
-                    }
+                    let (id, over) = ledger.next_for(agent, tip, at)?;
+                    passed_over = over;
+                    id
                 }
             };
             let claim = Update::change(id.number(), event, args.clone());
             let step = session.step(agent.clone(), at, Request::Update(claim));
             let decided = ledger.plan_on(tip, id.issue(), step, false)?;
             if let (Some(_), receipt) = &decided {
-                ledger.ensure_steps(tip, id.issue(), at)?;
                 warnings = changed(ledger.repository(), &receipt.record)?;
                 if warnings.iter().any(Finding::is_error) {
                     let findings = std::mem::take(&mut warnings);
@@ -68,6 +71,7 @@ impl<'r> Ledger<'r> {
                 if matches!(target, Target::Handoff(_)) {
                     warnings.extend(out_of_turn(tip, &receipt.record, at)?);
                 }
+                warnings.append(&mut passed_over);
                 same = tip.same_files(&receipt.record)?;
                 warnings.extend(same_files::finding(&receipt.record, &same));
             }
@@ -79,6 +83,35 @@ impl<'r> Ledger<'r> {
             let _ = self.update(session, agent, &issue, &note);
         }
         Ok(done)
+    }
+
+    /// The most urgent handoff that an agent can claim, and warnings about more urgent ones of issues
+    /// that stand on commits which are not steps.
+    fn next_for(
+        &self,
+        agent: &AgentName,
+        tip: &Snapshot<'r>,
+        at: Moment,
+    ) -> Result<(HandoffId, Vec<Finding>), LedgerError> {
+        let (mut left_out, mut warnings) = (BTreeSet::new(), Vec::new());
+        let mut refusal = None;
+        loop {
+            let found = claimable_but(tip, agent, at, &left_out)?;
+            let Some(id) = found.first else {
+                return Err(refusal.unwrap_or_else(|| found.refusal(agent).into()));
+            };
+            let Err(error) = self.ensure_steps(tip, id.issue(), at) else {
+                return Ok((id, warnings));
+            };
+            let LedgerError::Damage(DamageError::NotSteps { issue, findings }) = &error else {
+                return Err(error);
+            };
+            let text = format!("{id} is not handed out: {error}");
+            let first = findings.first().cloned();
+            warnings.extend(first.map(|first| Finding::warning(first.code, first.path, text)));
+            left_out.insert(issue.clone());
+            refusal.get_or_insert(error);
+        }
     }
 
     /// The finding that the code of a handoff can't be continued: its commit is on no relevant

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use handoff_base::ObjectId;
+use handoff_base::ids::IssueKey;
 use handoff_git::{Depth, PublishError};
-use handoff_model::beyond_cost;
+use handoff_model::{beyond_cost, trailers};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -70,6 +71,29 @@ impl Ledger<'_> {
             behind,
             seen: there.is_some(),
         }))
+    }
+
+    /// How many steps of an issue are in this history and not on the remote, as last seen.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a commit can't be read.
+    pub fn unpublished_steps(&self, tip: ObjectId, key: &IssueKey) -> Result<usize, LedgerError> {
+        let there = self.upstream().map(Upstream::known).transpose()?.flatten();
+        let Some(there) = there.filter(|there| *there != tip) else {
+            return Ok(0);
+        };
+        let common = self.repository().common_ancestor(tip, there)?;
+        let mut count = 0;
+        for id in self.repository().first_parents(tip) {
+            let id = id?;
+            if Some(id) == common {
+                break;
+            }
+            let message = self.repository().commit(id)?.message;
+            let is_its = |(name, value): &(&str, &str)| *name == "Issue" && *value == key.as_str();
+            count += usize::from(trailers(&message).iter().any(is_its));
+        }
+        Ok(count)
     }
 
     /// Synchronizes this clone and the remote, if the remote is reachable. Does nothing without a

@@ -305,9 +305,12 @@ impl Ledger<'_> {
         scope.issue = Some(key);
         let mut findings = Audit::run(self.repository(), tip.commit(), scope, 1)?.findings;
         findings.retain(|one| is_certain(one) && self.concerns_readers(one).unwrap_or(true));
-        if findings.is_empty() {
+        let Some(first) = findings.first() else {
             return Ok(());
-        }
+        };
+        let commit = first.commit.clone().unwrap_or_default();
+        self.memory()
+            .note_audit(&Audited::of(commit, now, &findings));
         Err(DamageError::NotSteps {
             issue: key.clone(),
             findings,

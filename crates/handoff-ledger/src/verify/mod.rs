@@ -64,10 +64,15 @@ impl Audit {
         if scope.since.is_none() && (audit.cut_off || !audit.findings.is_empty()) {
             let repository = Repository::open_for_history()?;
             for finding in Tip::new(&repository, tip, scope).findings() {
+                // The tip has what an earlier commit did to a file, and is not to blame.
+                let of_path = |f: &&Finding| !f.path.is_empty() && f.path == finding.path;
+                let mut known = audit.findings.iter().filter(of_path).peekable();
+                let is_earlier = |f: &Finding| f.is_error() && f.commit != finding.commit;
+                let is_of_earlier = known.peek().is_some() && known.all(is_earlier);
                 let is_known = |f: &Finding| {
                     (&f.code, &f.path, &f.commit) == (&finding.code, &finding.path, &finding.commit)
                 };
-                if !audit.findings.iter().any(is_known) {
+                if !is_of_earlier && !audit.findings.iter().any(is_known) {
                     audit.findings.push(finding);
                 }
             }
