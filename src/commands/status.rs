@@ -351,7 +351,7 @@ impl Answer for StatusView<'_> {
         if let Some(damage) = &self.damage {
             let (commit, codes) = (short_id(&damage.commit), damage.codes.join(", "));
             head += &format!(
-                "the ledger is damaged: {codes} at {commit}: `git handoff verify` says what cures it\n"
+                "the ledger is damaged: {codes}, found at {commit}: `git handoff verify` says what cures it\n"
             );
         }
         let count = (self.printed, self.attention_total, "--limit 0");

@@ -151,6 +151,9 @@ impl Arguments {
                 return Ok(());
             }
             if self.once {
+                if self.from.is_none() && !self.all {
+                    output.say("nothing is after the newest commit: --all starts with the first");
+                }
                 return match lookout.trouble() {
                     Some(_) => Err(unreached(lookout)),
                     None => Ok(()),

@@ -66,6 +66,19 @@ impl Clones {
 
 /// Steps about different issues go together, each with its id.
 #[test]
+fn who_is_offline_is_told_that_others_may_have_more() {
+    let team = Clones::new();
+    team.send_here(&opening(7), &[]).success();
+    let claim = ["claim", "7.1", "--as", "prep-agent"];
+    team.there(&[&claim[..], &["--offline"]].concat())
+        .exits(6)
+        .says("`git handoff fetch` brings those of other clones");
+    let once = team.there(&["watch", "--once", "--offline"]).success();
+    once.says("--all starts with the first");
+    team.there(&claim).success();
+}
+
+#[test]
 fn what_was_made_again_is_no_rewritten_branch() {
     let team = Clones::new();
     team.send_here(&opening(7), &[]).success();

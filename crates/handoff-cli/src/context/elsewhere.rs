@@ -49,8 +49,10 @@ impl Context {
         ) {
             return;
         }
+        let is_offline = arguments.iter().any(|word| word == "--offline");
         let found = || {
             let repository = self.repository().ok()?;
+            let is_shared = is_offline && configured_remote(&repository).is_some();
             let keys = self
                 .tip(&repository)
                 .ok()?
@@ -66,7 +68,11 @@ impl Context {
                 }
                 let Some(one) = keys.iter().find(is_alike) else {
                     let is_id = number.parse::<u32>().is_ok();
-                    return is_id.then(|| "`git handoff list` shows every issue".to_owned());
+                    let list = "`git handoff list` shows every issue";
+                    return is_id.then(|| {
+                        let others = " here; `git handoff fetch` brings those of other clones";
+                        list.to_owned() + if is_shared { others } else { "" }
+                    });
                 };
                 let dot = if number.is_empty() { "" } else { "." };
                 Some(format!("case counts in keys: write {one}{dot}{number}; `git handoff status {one}` shows it"))
