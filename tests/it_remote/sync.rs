@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use test_support::contracts::{opening, prepared};
@@ -65,6 +66,33 @@ impl Clones {
 }
 
 /// Steps about different issues go together, each with its id.
+#[test]
+fn a_sync_that_is_killed_as_its_branch_moves_raises_no_alarm() {
+    if is_reftable() {
+        return;
+    }
+    let team = Clones::new();
+    let branch = team.other.join(".git/refs/heads/handoffs");
+    let place = || fs::read(&branch).unwrap_or_default();
+    for round in 0..6 {
+        let [own, others] = [10, 50].map(|first| opening(first + round));
+        team.send_there(&own, &["--offline"]).exits(8);
+        team.send_here(&others, &[]).success();
+        let before = place();
+        let mut sync = team.env.program(&["sync"]);
+        sync.current_dir(&team.other).stderr(Stdio::null());
+        let mut sync = sync.stdout(Stdio::null()).spawn().unwrap();
+        while sync.try_wait().unwrap().is_none() && place() == before {}
+        let _ = sync.kill();
+        sync.wait().unwrap();
+        for _ in 0..2 {
+            let doctor = team.there(&["doctor"]);
+            assert!(!doctor.stdout.contains("error ledger"), "{}", doctor.shown);
+            team.there(&["sync"]).success();
+        }
+    }
+}
+
 #[test]
 fn who_is_offline_is_told_that_others_may_have_more() {
     let team = Clones::new();
