@@ -27,7 +27,7 @@ pub fn claimable(
     claimable_but(tip, agent, now, &BTreeSet::new())
 }
 
-/// The same without what these issues have.
+/// The same, without the handoffs of these issues.
 pub(super) fn claimable_but(
     tip: &Snapshot<'_>,
     agent: &AgentName,

@@ -20,7 +20,8 @@ use crate::quarantine::{Quarantine, quarantine_step};
 use crate::session::Session;
 use crate::snapshot::Snapshot;
 
-/// How many commits of a ledger that is new to a clone are audited at once: 0.2 s.
+/// The longest ledger, in commits, that a clone audits when it first gets it: 0.4 s, as `verify` of so
+/// many takes (`docs/performance.md`).
 const FIRST_AUDIT: usize = 1000;
 
 impl Ledger<'_> {
@@ -275,8 +276,9 @@ impl Ledger<'_> {
     }
 
     /// Refuses to hand out what stands on a commit of others that is not a step: of this issue, or
-    /// of the rules that all share. Each step is audited once; in a clone that never verified its
-    /// ledger, none is.
+    /// of the rules that all share. Each step is audited once, but after a commit that is not one
+    /// again by each claim, until that is quarantined. If it is not known from where on the ledger
+    /// is sound, nothing is audited.
     ///
     /// # Errors
     /// [`DamageError::NotSteps`] with the findings; [`LedgerError`] if not even the list of commits
