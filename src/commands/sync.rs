@@ -2,7 +2,7 @@ use clap::Args;
 use handoff::base::ObjectId;
 use handoff::base::text::continued;
 use handoff::git::{masked, tells_of_damage};
-use handoff::ledger::{Ledger, LedgerError, Rejected, Renamed, UpstreamError};
+use handoff::ledger::{CodePush, Ledger, LedgerError, Rejected, Renamed, UpstreamError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,7 +19,8 @@ use crate::view::Look;
 /// Synchronize this clone's ledger with the remote's
 ///
 /// Steps made offline are replayed on the remote's state, in order, and sent in one
-/// push. A handoff whose number was taken in the meantime gets the next one. A step
+/// push. A handoff whose number was taken in the meantime gets the next one. Code that
+/// was handed on offline is pushed first, by the rules of `git handoff send`. A step
 /// that the new state refuses is kept: see `git handoff refused`. Nothing on the
 /// remote is ever rewritten. Every write does the same before its own step.
 #[derive(Args)]
@@ -54,6 +55,7 @@ impl Arguments {
             made_again: synced.rerun,
             renamed: &synced.renamed,
             rejected: &synced.rejected,
+            code: &synced.code,
         };
         // The fetch may have restored what this clone had lost.
         let lost = lost.map(|seen| ledger.lost(seen)).transpose()?.flatten();
@@ -110,6 +112,8 @@ pub(crate) struct SyncView<'a> {
     /// the steps that the remote's state refused; if there are any, this accompanies the error
     /// `rejected`
     rejected: &'a [Rejected],
+    /// code branches that were pushed with steps that hand them on, or refused
+    code: &'a [CodePush],
 }
 
 impl Answer for SyncView<'_> {

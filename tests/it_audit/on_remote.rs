@@ -40,7 +40,7 @@ fn a_branch_and_its_commits_are_pushed_as_they_are_handed_on() {
         "evidence.branch",
         "evidence.commits",
         "is only here, and can't be pushed",
-        "a hook of the remote refused it",
+        "a hook of the remote refused it: not this name",
         &format!("push it: `git push origin {BRANCH}`"),
     ] {
         refused = refused.says(said);

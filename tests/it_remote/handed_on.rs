@@ -100,6 +100,78 @@ fn a_branch_that_a_rule_of_the_remote_refuses_is_for_a_person() {
     assert!(why.contains("no such branches here"), "{why}");
 }
 
+/// Clone `a` hands on a commit of a branch for issue 87 while the remote is away, which then
+/// returns.
+fn handed_on_offline(env: &TestEnvironment, origin: &Path, a: &Path) {
+    let gone = env.root().join("gone.git");
+    fs::rename(origin, &gone).unwrap();
+    let claim = ["claim", "87.1", "--as", "prep-agent"];
+    env.handoff_in(a, &claim).exits(8);
+    env.git(a, &["switch", "-q", "-C", "handoff/87"]);
+    fs::write(a.join("w.txt"), "1").unwrap();
+    env.git(a, &["add", "w.txt"]);
+    env.git(a, &["commit", "-q", "-m", "w"]);
+    let prepared = PREPARED.replace("$GIT_HANDOFF_BRANCH", "handoff/87");
+    let mut send = vec!["send", "--as", "prep-agent"];
+    send.extend(prepared.split(' '));
+    env.handoff_in(a, &send).exits(8);
+    fs::rename(&gone, origin).unwrap();
+}
+
+#[test]
+fn code_that_was_handed_on_offline_is_pushed_before_its_step() {
+    let (env, origin, [a, b]) = two();
+    handed_on_offline(&env, &origin, &a);
+    // Any write publishes what was recorded offline.
+    let note = ["annotate", "87", "--as", "prep-agent", "--note", "here"];
+    env.handoff_in(&a, &note)
+        .success()
+        .says("pushed handoff/87 to origin, with what was handed on offline");
+    let there = || {
+        env.git(
+            &origin,
+            &[
+                "for-each-ref",
+                "--format=%(objectname)",
+                "refs/heads/handoff",
+            ],
+        )
+    };
+    assert_eq!(there(), env.git(&a, &["rev-parse", "handoff/87"]));
+    // What was handed on and published stays deleted.
+    env.git(&origin, &["branch", "-D", "handoff/87"]);
+    env.git(&b, &["fetch", "-q", "origin"]);
+    let sync = env.handoff_in(&a, &["sync", "--json"]).success().json();
+    assert_eq!(sync["data"]["code"], serde_json::json!([]));
+    assert_eq!(there(), "");
+}
+
+#[test]
+fn code_that_a_hook_refuses_does_not_keep_its_step_here() {
+    let (env, origin, [a, _]) = two();
+    handed_on_offline(&env, &origin, &a);
+    let rule = "case $1 in refs/heads/handoff/*) echo 'no such branches here'; exit 1;; esac";
+    hook(&origin, "update", rule);
+    env.handoff_in(&a, &["sync"])
+        .success()
+        .says("handoff/87 can't be pushed to origin: ")
+        .says("no such branches here")
+        .says("issue 87: 1 commit of handoff/87 not on origin: `git push origin handoff/87`");
+    let tip = |folder| env.git(folder, &["rev-parse", "handoffs"]);
+    assert_eq!(tip(&origin), tip(&a));
+}
+
+#[test]
+fn a_code_branch_that_was_deleted_meanwhile_is_not_restored() {
+    let (env, origin, [a, _]) = two();
+    env.git(&a, &["push", "-q", "origin", "HEAD:refs/heads/handoff/87"]);
+    handed_on_offline(&env, &origin, &a);
+    env.git(&origin, &["branch", "-D", "handoff/87"]);
+    let sync = env.handoff_in(&a, &["sync", "--json"]).success().json();
+    assert_eq!(sync["data"]["code"], serde_json::json!([]));
+    assert_eq!(env.git(&origin, &["branch", "--list", "handoff/*"]), "");
+}
+
 #[test]
 fn an_idle_worker_publishes_what_was_recorded_while_the_remote_was_away() {
     let (env, origin, [a, _]) = two();

@@ -94,7 +94,7 @@ pub use halt::HaltChange;
 pub use handoff_base::ledger_names::DEFAULT_BRANCH;
 pub use ledger::{Ledger, Together};
 pub use memory::Audited;
-pub use origin_code::UnpushedCode;
+pub use origin_code::{CodePush, UnpushedCode};
 pub use overview::{Bucket, Overview, OverviewLimits, overview};
 pub use protocol_effects::{CheckedMore, LimitedIssue};
 pub use protocol_store::{

@@ -8,12 +8,15 @@ use handoff_base::ids::{AgentName, IssueKey};
 use handoff_base::text::word;
 use handoff_base::{Code, ObjectId};
 use handoff_git::{Patience, Pushed, Remote, RemoteError, Repository};
+use handoff_model::branches::{BranchContext, branch_for_agents};
+use handoff_model::{Record, View};
 use handoff_protocol::Protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::LedgerError;
 use super::ledger::Ledger;
+use super::session::Session;
 use super::snapshot::Snapshot;
 
 /// How long `origin` may take to answer.
@@ -49,18 +52,93 @@ pub struct UnpushedCode {
     pub was_handed_on: bool,
 }
 
+/// What became of code that was handed on offline, when its step was published.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CodePush {
+    /// its branch
+    pub branch: String,
+    /// why `origin`, or a hook, refused it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
 impl Ledger<'_> {
+    /// Pushes the code that the steps `here` which are not `there` hand on, and that `origin` lacks, by the
+    /// rules of `send`: before the steps, so that nobody gets work without its code.
+    pub(super) fn push_code_of(
+        &self,
+        session: &Session,
+        here: ObjectId,
+        there: Option<ObjectId>,
+    ) -> Result<Vec<CodePush>, LedgerError> {
+        let (repository, tip) = (self.repository(), self.at(here)?);
+        let mut pushed = Vec::new();
+        for UnpushedCode { issue, branch, .. } in self
+            .code_only_here(&tip)?
+            .into_iter()
+            .filter(|one| one.was_handed_on)
+        {
+            let steps = self.steps_beside(here, there, &issue)?;
+            let Some((record, commit)) = handed_on_in(&tip, &issue, steps, &branch)? else {
+                continue;
+            };
+            let tracked = repository.on_origin(&branch);
+            let Ok(now) = asked(repository, &branch) else {
+                continue;
+            };
+            if now.is_none_or(|now| repository.has(now))
+                && goes_on(repository, tracked, now)?
+                && is_below(repository, now, commit)?
+                && self.is_for_agents(&tip, (&issue, &branch), None, session.is_run)?
+            {
+                let refused = push(repository, (&branch, commit), &record.from).err();
+                pushed.push(CodePush { branch, refused });
+            }
+        }
+        Ok(pushed)
+    }
+
+    /// Whether agents may write to a branch, so that it can be pushed for them: it is checked out in
+    /// this working tree, or not named after another issue. In a run of `work`, an agent could name
+    /// a branch of the user, so there it must be named after the issue.
+    pub(super) fn is_for_agents(
+        &self,
+        snapshot: &Snapshot<'_>,
+        (issue, branch): (&IssueKey, &str),
+        base: Option<&str>,
+        is_run: bool,
+    ) -> Result<bool, LedgerError> {
+        let repository = self.repository();
+        let patterns = snapshot.branch_patterns()?;
+        let default = repository.base_branch();
+        let context = BranchContext {
+            issue,
+            ledger_branch: self.branch(),
+            default_branch: default.as_deref(),
+            base,
+            patterns: &patterns,
+            made_here: repository.current_branch().as_deref() == Some(branch)
+                || !is_run && patterns.issue(branch).is_none(),
+        };
+        Ok(branch_for_agents(branch, &context).is_ok())
+    }
+
     /// The code of open issues that is only here, in a shared ledger.
     ///
     /// # Errors
     /// [`LedgerError`] if the ledger or the repository can't be read.
     pub fn unpushed_code(&self, tip: &Snapshot<'_>) -> Result<Vec<UnpushedCode>, LedgerError> {
-        let mut only_here = Vec::new();
-        let repository = self.repository();
         if self.is_shared() {
-            only_here = repository.only_here()?;
-            only_here.retain(|(name, _)| name != self.branch());
+            self.code_only_here(tip)
+        } else {
+            Ok(Vec::new())
         }
+    }
+
+    fn code_only_here(&self, tip: &Snapshot<'_>) -> Result<Vec<UnpushedCode>, LedgerError> {
+        let repository = self.repository();
+        let mut only_here = repository.only_here()?;
+        only_here.retain(|(name, _)| name != self.branch());
         let mut found = Vec::new();
         let open = if only_here.is_empty() {
             Vec::new()
@@ -90,6 +168,66 @@ impl Ledger<'_> {
         }
         Ok(found)
     }
+}
+
+/// The newest of an issue's last handoffs that hands on commits of this branch as their author, and
+/// the commit. A merged branch is not restored.
+fn handed_on_in(
+    tip: &Snapshot<'_>,
+    issue: &IssueKey,
+    last: usize,
+    branch: &str,
+) -> Result<Option<(Record, ObjectId)>, LedgerError> {
+    let folder = tip.issue(issue)?;
+    let Some(issue) = folder.issue()? else {
+        return Ok(None);
+    };
+    let rules = tip.rules(issue.protocol.as_str())?;
+    let protocol = rules.protocol();
+    let facts = issue.known(protocol.definition());
+    let mut merged = protocol.definition().merge_facts();
+    if merged.any(|fact| facts.contains_key(fact)) {
+        return Ok(None);
+    }
+    for number in (1..=issue.handoffs).rev().take(last) {
+        let Some(record) = folder.record(number)? else {
+            continue;
+        };
+        let kind = protocol.contract_type(&record.contract_type);
+        let is_review = kind.is_none_or(|kind| kind.reviews.is_some());
+        let code = record.code.as_ref().filter(|code| code.branch == branch);
+        if let Some(commit) = code.and_then(|code| code.commit.parse().ok())
+            && !is_review
+        {
+            return Ok(Some((record, commit)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether `origin`'s branch was not deleted or rewritten since this clone saw it.
+pub(super) fn goes_on(
+    repository: &Repository,
+    tracked: Option<ObjectId>,
+    there: Option<ObjectId>,
+) -> Result<bool, LedgerError> {
+    Ok(match (tracked, there) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(tracked), Some(there)) => repository.is_in_history(tracked, there)?,
+    })
+}
+
+/// Whether a push from `there` to a commit is a fast-forward.
+pub(super) fn is_below(
+    repository: &Repository,
+    there: Option<ObjectId>,
+    commit: ObjectId,
+) -> Result<bool, LedgerError> {
+    Ok(match there {
+        Some(there) => repository.is_in_history(there, commit)?,
+        None => true,
+    })
 }
 
 /// The command that pushes a branch to `origin`, as far as this clone knows.
@@ -147,7 +285,10 @@ pub(super) fn push(
     match remote.push_code(commit, agent.as_str(), &patience) {
         Ok(Pushed::Done | Pushed::Already) => Ok(()),
         Ok(Pushed::Behind) => Err("origin's branch moved".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(match &error {
+            RemoteError::Refused { message } => format!("{error}: {}", message.join("; ")),
+            _ => error.to_string(),
+        }),
     }
 }
 

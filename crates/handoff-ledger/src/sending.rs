@@ -13,10 +13,9 @@ use handoff_model::evidence::{Claimed, Demanded, demanded};
 use handoff_model::intake::{Soundness, add_later, placed};
 use handoff_model::planner::{Holder, dismissed_before, held, reviewed_commit};
 use handoff_model::{
-    Artifact, BranchContext, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal,
-    Planned, PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
-    SendOptions, SendRequest, Step, View, branch_for_agents, not_held_in, plan, send_again,
-    sent_in_vain,
+    Artifact, Contract, ContractRefusal, Contradiction, Evidence, LeaseRefusal, Planned,
+    PlannedStep, Receipt, Record, Refusal, Reports, Request, RequestRefusal, RoleRefusal,
+    SendOptions, SendRequest, Step, View, not_held_in, plan, send_again, sent_in_vain,
 };
 use handoff_protocol::{Check, Event, Gate, Identity, Policy, Protocol, State};
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,9 @@ use super::draft::{Decided, Draft};
 use super::error::{ContractError, LedgerError};
 use super::evidence::{Ground, Judge, Judged, Merged, OnRemote, changed};
 use super::ledger::Ledger;
-use super::origin_code::{Gone, asked, gone, handed_on_again, push, push_by_author};
+use super::origin_code::{
+    Gone, asked, goes_on, gone, handed_on_again, is_below, push, push_by_author,
+};
 use super::requirement::hindrance;
 use super::session::Session;
 use super::shared_resources::shared_resources;
@@ -920,13 +921,8 @@ impl<'r> Ledger<'r> {
             }
         }
         // A deleted or rewritten branch is reported, not restored.
-        let goes_on = match (tracked, known.branch) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(tracked), Some(tip)) => repository.is_in_history(tracked, tip)?,
-        };
         if let Some((agent, commit)) = self.to_push(prepared, snapshot, base, &known)?
-            && goes_on
+            && goes_on(repository, tracked, known.branch)?
         {
             known.refused.clone_from(&prepared.unpushable);
             if known.refused.is_none() {
@@ -952,9 +948,7 @@ impl<'r> Ledger<'r> {
         Ok(())
     }
 
-    /// The commit of the branch to push, if `origin` lacks it and agents may write to the branch:
-    /// it is checked out in this working tree, or not named after another issue. In a run of `work`,
-    /// an agent could name a branch of the user, so there it must be named after the issue.
+    /// The commit of the branch to push, if `origin` lacks it and agents may write to the branch.
     fn to_push<'p>(
         &self,
         prepared: &'p PreparedContract<'_, '_>,
@@ -990,22 +984,10 @@ impl<'r> Ledger<'r> {
         if is_there || is_in_base()? == Some(true) && (known.branch.is_some() || !is_new()?) {
             return Ok(None);
         }
-        let patterns = snapshot.branch_patterns()?;
-        let default = repository.base_branch();
-        let context = BranchContext {
-            issue: &contract.issue,
-            ledger_branch: self.branch(),
-            default_branch: default.as_deref(),
-            base,
-            patterns: &patterns,
-            made_here: repository.current_branch().as_ref() == Some(&code.branch)
-                || !prepared.session.is_run && patterns.issue(&code.branch).is_none(),
-        };
-        let goes_on = known
-            .branch
-            .map(|tip| repository.is_in_history(tip, commit));
-        let may = branch_for_agents(&code.branch, &context).is_ok();
-        Ok((may && goes_on.transpose()? != Some(false)).then_some((agent, commit)))
+        let own = (&contract.issue, code.branch.as_str());
+        let may = is_below(repository, known.branch, commit)?
+            && self.is_for_agents(snapshot, own, base, prepared.session.is_run)?;
+        Ok(may.then_some((agent, commit)))
     }
 
     /// The commit of a branch when it was merged.

@@ -1,9 +1,9 @@
 //! Opens the ledger for writing, synchronized with its remote.
 
 use handoff::base::Moment;
-use handoff::base::text::{continued, quoted};
+use handoff::base::text::{continued, quoted, word};
 use handoff::git::{Repository, Scratch};
-use handoff::ledger::{Ledger, Rejected, Renamed, Session, Synced, UpstreamError};
+use handoff::ledger::{CodePush, Ledger, Rejected, Renamed, Session, Synced, UpstreamError};
 use handoff::model::view::news;
 use handoff::model::{Lease, Record, View};
 use handoff::protocol::Event;
@@ -133,6 +133,7 @@ pub fn catch_up(
         ));
     }
     if synced.rejected.is_empty() && synced.renamed.is_empty() {
+        say_synced(&synced, output);
         // Read errors are reported by the command.
         let _ = tell_news(ledger, true, output);
         return Ok(());
@@ -245,6 +246,13 @@ pub struct ReplayedView<'a> {
 
 /// Prints the outcome of offline steps.
 pub fn say_synced(synced: &Synced, output: &mut Output) {
+    for CodePush { branch, refused } in &synced.code {
+        let branch = word(branch);
+        output.say(&match refused {
+            None => format!("pushed {branch} to origin, with what was handed on offline"),
+            Some(why) => continued(&format!("{branch} can't be pushed to origin: {why}")),
+        });
+    }
     for renamed in synced.renamed.iter().take(ROWS) {
         output.say(&format!(
             "{} was taken meanwhile: what was {} here is {} now",

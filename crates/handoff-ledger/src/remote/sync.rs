@@ -14,6 +14,7 @@ use super::rejected_step::Rejected;
 use super::rerun::{Renamed, Rerun};
 use crate::error::{DamageError, LedgerError, UpstreamError, WriteError};
 use crate::ledger::Ledger;
+use crate::origin_code::CodePush;
 use crate::session::Session;
 use crate::tally::Work;
 use crate::upstream::{Landing, Reach, Upstream};
@@ -32,6 +33,8 @@ pub struct Synced {
     pub renamed: Vec<Renamed>,
     /// The steps that the remote's state refused. They are kept.
     pub rejected: Vec<Rejected>,
+    /// The code that was pushed before its steps, or could not be.
+    pub code: Vec<CodePush>,
 }
 
 /// How this clone's ledger compares with its remote's, as last seen.
@@ -79,10 +82,23 @@ impl Ledger<'_> {
     /// [`LedgerError`] if a commit can't be read.
     pub fn unpublished_steps(&self, tip: ObjectId, key: &IssueKey) -> Result<usize, LedgerError> {
         let there = self.upstream().map(Upstream::known).transpose()?.flatten();
-        let Some(there) = there.filter(|there| *there != tip) else {
-            return Ok(0);
+        match there.filter(|there| *there != tip) {
+            Some(there) => self.steps_beside(tip, Some(there), key),
+            None => Ok(0),
+        }
+    }
+
+    /// How many steps of an issue are in this history and not in the one `there`.
+    pub(crate) fn steps_beside(
+        &self,
+        tip: ObjectId,
+        there: Option<ObjectId>,
+        key: &IssueKey,
+    ) -> Result<usize, LedgerError> {
+        let common = match there {
+            Some(there) => self.repository().common_ancestor(tip, there)?,
+            None => None,
         };
-        let common = self.repository().common_ancestor(tip, there)?;
         let mut count = 0;
         for id in self.repository().first_parents(tip) {
             let id = id?;
@@ -123,15 +139,30 @@ impl Ledger<'_> {
         upstream.begin(session);
         if upstream.was_seen_since(session, upstream.known()?) {
             upstream.reach = Reach::Reached;
-            return self.reconcile(session, upstream);
-        }
-        session.tally.begin(Work::Fetching, None);
-        upstream.look(session, Depth::Missing)?;
-        if upstream.is_reached() {
-            self.reconcile(session, upstream)
         } else {
-            Ok(Synced::default())
+            session.tally.begin(Work::Fetching, None);
+            upstream.look(session, Depth::Missing)?;
+            if !upstream.is_reached() {
+                return Ok(Synced::default());
+            }
         }
+        let (here, there) = (self.tip_id()?, upstream.known()?);
+        let code = match here {
+            Some(here) if !self.is_published(here, there)? => {
+                self.push_code_of(session, here, there)?
+            }
+            _ => Vec::new(),
+        };
+        let synced = self.reconcile(session, upstream)?;
+        Ok(Synced { code, ..synced })
+    }
+
+    /// Whether the remote has this clone's tip.
+    fn is_published(&self, here: ObjectId, there: Option<ObjectId>) -> Result<bool, LedgerError> {
+        Ok(match there {
+            Some(there) => here == there || self.repository().is_in_history(here, there)?,
+            None => false,
+        })
     }
 
     /// Synchronizes this clone and the remote. With `set_aside`, offline steps that a hook of the
