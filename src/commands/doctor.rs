@@ -168,7 +168,8 @@ impl Arguments {
                     found.failed("work", &failure);
                 }
             }
-            Err(failure) => {
+            Err(mut failure) => {
+                context.may_be_elsewhere(&mut failure, self.asks.offline);
                 found.failed("ledger", &failure);
                 let ledger = context.ledger(&repository);
                 if let Some(failure) = ledger

@@ -174,6 +174,7 @@ fn a_clone_without_a_ledger_is_led_to_the_remotes() {
     clones.env.git(&clones.other, &["fetch", "-q"]);
     let mut shown = clones.there(&["status"]).exits(9).shown;
     shown += &clones.there(&["init"]).exits(5).shown;
+    shown += &clones.there(&["doctor"]).exits(1).shown;
     assert_eq!(clones.tip(&clones.other), "");
     clones
         .env
@@ -195,6 +196,10 @@ fn a_clone_without_a_ledger_is_led_to_the_remotes() {
     error: origin has a ledger on branch handoffs, but this clone has none yet
     hint: nothing was written; `git handoff init --remote origin` takes it over
     --- exit 5
+    $ git handoff doctor
+    error ledger: the repository has no ledger: there is no branch handoffs
+        origin has one: `git handoff init --remote origin` takes it over
+    --- exit 1
     $ git handoff context 87
     --- stderr
     error: the repository has no ledger: there is no branch handoffs
