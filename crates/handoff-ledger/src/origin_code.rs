@@ -63,23 +63,25 @@ pub struct CodePush {
 }
 
 impl Ledger<'_> {
-    /// Pushes the code that the steps `here` which are not `there` hand on, and that `origin` lacks, by the
-    /// rules of `send`: before the steps, so that nobody gets work without its code.
+    /// Before steps are pushed: pushes the code that they hand on and that `origin` lacks, by the
+    /// rules of `send`, so that nobody gets work without its code.
     pub(super) fn push_code_of(
         &self,
         session: &Session,
-        here: ObjectId,
-        there: Option<ObjectId>,
-    ) -> Result<Vec<CodePush>, LedgerError> {
-        let (repository, tip) = (self.repository(), self.at(here)?);
-        let mut pushed = Vec::new();
+        (steps, there): (ObjectId, Option<ObjectId>),
+        pushed: &mut Vec<CodePush>,
+    ) -> Result<(), LedgerError> {
+        let (repository, tip) = (self.repository(), self.at(steps)?);
         for UnpushedCode { issue, branch, .. } in self
             .code_only_here(&tip)?
             .into_iter()
             .filter(|one| one.was_handed_on)
         {
-            let steps = self.steps_beside(here, there, &issue)?;
-            let Some((record, commit)) = handed_on_in(&tip, &issue, steps, &branch)? else {
+            if pushed.iter().any(|code| code.branch == branch) {
+                continue;
+            }
+            let last = self.steps_beside(steps, there, &issue)?;
+            let Some((record, commit)) = handed_on_in(&tip, &issue, last, &branch)? else {
                 continue;
             };
             let tracked = repository.on_origin(&branch);
@@ -95,7 +97,7 @@ impl Ledger<'_> {
                 pushed.push(CodePush { branch, refused });
             }
         }
-        Ok(pushed)
+        Ok(())
     }
 
     /// Whether agents may write to a branch, so that it can be pushed for them: it is checked out in

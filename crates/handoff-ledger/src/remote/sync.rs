@@ -146,23 +146,7 @@ impl Ledger<'_> {
                 return Ok(Synced::default());
             }
         }
-        let (here, there) = (self.tip_id()?, upstream.known()?);
-        let code = match here {
-            Some(here) if !self.is_published(here, there)? => {
-                self.push_code_of(session, here, there)?
-            }
-            _ => Vec::new(),
-        };
-        let synced = self.reconcile(session, upstream)?;
-        Ok(Synced { code, ..synced })
-    }
-
-    /// Whether the remote has this clone's tip.
-    fn is_published(&self, here: ObjectId, there: Option<ObjectId>) -> Result<bool, LedgerError> {
-        Ok(match there {
-            Some(there) => here == there || self.repository().is_in_history(here, there)?,
-            None => false,
-        })
+        self.reconcile(session, upstream)
     }
 
     /// Synchronizes this clone and the remote. With `set_aside`, offline steps that a hook of the
@@ -344,6 +328,7 @@ impl Ledger<'_> {
     ) -> Result<bool, LedgerError> {
         let new = self.count(here, there)?;
         session.tally.begin(Work::Sending, Some(new));
+        self.push_code_of(session, (here, there), &mut synced.code)?;
         let landing = upstream.push(session, here)?;
         if matches!(landing, Landing::There) {
             synced.pushed += new;
@@ -402,6 +387,7 @@ impl Ledger<'_> {
             if !singly || made == before {
                 continue;
             }
+            self.push_code_of(session, (made, Some(there)), &mut synced.code)?;
             match upstream.push(session, made) {
                 Ok(Landing::There) => {}
                 Ok(landing) => return self.after_push(session, upstream, landing, attempts),
@@ -418,6 +404,7 @@ impl Ledger<'_> {
         upstream.attempts.deadline += start.elapsed();
         if tip != there && !singly {
             session.tally.begin(Work::Sending, Some(made));
+            self.push_code_of(session, (tip, Some(there)), &mut synced.code)?;
             let landing = upstream.push(session, tip)?;
             if !matches!(landing, Landing::There) {
                 return self.after_push(session, upstream, landing, attempts);
