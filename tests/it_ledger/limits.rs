@@ -257,6 +257,44 @@ fn a_run_has_a_deadline() {
     env.assert_sound();
 }
 
+#[test]
+fn past_the_deadline_it_is_the_turn_of_who_can_raise_it() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let limit = [
+        "protocol",
+        "set",
+        "issue-to-pr",
+        "limits.deadline_seconds",
+        "600",
+    ];
+    env.handoff(&[&limit[..], &["--as", "maintainer"]].concat())
+        .success();
+    env.wait(900);
+    let turn = || {
+        let attention = &env.data(&["status"])["attention"];
+        assert_eq!(attention[0]["need"], "past_deadline", "{attention}");
+        attention[0]["turn"].as_str().unwrap().to_owned()
+    };
+    let before = turn();
+    let page = env
+        .handoff(&["prime", "--as", "prep-agent"])
+        .success()
+        .stdout;
+    assert!(
+        page.contains(
+            "From 87.1, nothing can be sent; the issue has reached a limit: its deadline was"
+        ),
+        "{page}"
+    );
+    assert!(!page.contains("handoff complete"), "{page}");
+    // Completed all the same, it awaits its agent, who can't raise the limit.
+    done(&env, "complete 87.1 --as prep-agent");
+    assert_eq!(turn(), before);
+    assert_ne!(before, "prep-agent");
+}
+
 /// Takes issue 87 to its first review.
 fn reviewed(env: &TestEnvironment) {
     for (agent, name) in [

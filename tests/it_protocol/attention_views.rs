@@ -484,7 +484,7 @@ fn each_end_is_told_in_task_breakdown() {
     cancel under its holder: nobody
     fail: failed, task-orchestrator
     fail, no attempt left: dead, operator, task-orchestrator
-    block: blocked, task-orchestrator, operator
+    block: blocked, operator
     answer: answered, task-orchestrator
     complete: nobody
     nobody claims: unclaimed, task-orchestrator; unclaimed, task-orchestrator
@@ -518,7 +518,7 @@ fn each_end_is_told_in_directive() {
     cancel under its holder: cancelled, ResearchGPT, MetaGPT
     fail: failed, MetaGPT
     fail, no attempt left: dead, USER, MetaGPT
-    block: blocked, MetaGPT, USER
+    block: blocked, USER
     answer: answered, MetaGPT
     complete: refused with 4
     nobody claims: unclaimed, MetaGPT

@@ -34,8 +34,8 @@ pub use contract::{
 pub use contract::{artifacts, evidence, intake, semantic};
 pub use decision::{
     Advice, Answered, Choice, JudgedCode, Remedy, Said, acts_as_person, another_attempt,
-    answer as answer_command, approve_command, decider, disapproval, kept_apart, note_fact, person,
-    required, said_by_worker, send_again, sent_in_vain, state_at,
+    answer as answer_command, approve_command, decider, disapproval, kept_apart, note_fact,
+    note_own_fact, person, required, said_by_worker, send_again, sent_in_vain, state_at,
 };
 pub use layout::{issue_folder, kept_option, record_file};
 pub use planner::{may_give_up, plan};

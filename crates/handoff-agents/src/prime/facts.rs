@@ -23,9 +23,10 @@ pub(super) struct Contract {
 }
 
 impl Facts<'_> {
-    /// Whether the work can be completed without a contract; a request needs an answer.
+    /// Whether the work can be completed without a contract: a request needs an answer, and what a
+    /// limit keeps from being sent on would be stuck.
     pub(super) fn may_complete(&self, work: &Record) -> bool {
-        self.protocol.answers_to(&work.contract_type).is_empty()
+        self.at_limit.is_none() && self.protocol.answers_to(&work.contract_type).is_empty()
     }
 
     /// The handoff that its work reports and that it has to decide about.

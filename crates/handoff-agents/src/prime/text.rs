@@ -6,7 +6,7 @@ use handoff::ledger::attention::Attention;
 use handoff::ledger::{Bucket, PastFailure, Said, past_work};
 use handoff::model::{
     Evidence, FailureContext, Halt, Question, Record, ReviewFinding, Verdict, kept_option,
-    note_fact,
+    note_own_fact,
 };
 use handoff::protocol::{AgentKind, Event, State};
 use serde_json::Value;
@@ -680,11 +680,14 @@ fn what_to_do(facts: &Facts<'_>, page: &mut Page) {
         && record.state == State::Blocked
     {
         page.line(&format!("To answer: {}", next_command(facts, record)));
-        let note = note_fact(facts.protocol, record.id.issue(), "NAME");
+        let note = note_own_fact(facts.protocol, agent, record.id.issue(), "NAME");
         let note = command(facts, &note);
         page.line(&format!("If what is known of it is wrong, first: {note}"));
     } else if let Some(record) = first_to_decide {
         to_decide_about(facts, record, page);
+    }
+    if let (Some(limit), Some(work)) = (&facts.at_limit, &facts.work) {
+        page.line(&format!("From {}, {}", work.id, foreign(limit)));
     }
     match (&facts.work, &commands[..]) {
         (Some(work), [take, send]) if facts.contract.is_some() => {
@@ -755,9 +758,6 @@ fn to_decide_about(facts: &Facts<'_>, record: &Record, page: &mut Page) {
 
 /// The usual steps: claim the handoff, do the work, send it on.
 fn usual_steps(facts: &Facts<'_>, work: &Record, [take, send]: [&String; 2], page: &mut Page) {
-    if let Some(limit) = &facts.at_limit {
-        page.line(&format!("From {}, {}", work.id, foreign(limit)));
-    }
     page.line("Your next steps:");
     let remark = if work.state == State::InProgress {
         "what was handed to you"

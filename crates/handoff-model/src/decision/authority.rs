@@ -16,6 +16,17 @@ pub fn decider<'a>(protocol: &'a Protocol, sender: &'a AgentName) -> &'a AgentNa
     protocol.lead().filter(|_| !asker).unwrap_or(sender)
 }
 
+/// The agent that answers the receiver of a sender's handoff: who decides about it or, if that is
+/// the receiver itself, a person.
+pub(crate) fn answers<'a>(
+    protocol: &'a Protocol,
+    (sender, receiver): (&'a AgentName, &AgentName),
+) -> &'a AgentName {
+    let decider = decider(protocol, sender);
+    let other = person(protocol).filter(|_| decider == receiver);
+    other.unwrap_or(decider)
+}
+
 /// The person that steps in when no attempt is left: the one that a rule names, else the first.
 pub fn person(protocol: &Protocol) -> Option<&AgentName> {
     let definition = protocol.definition();
@@ -28,7 +39,24 @@ pub fn person(protocol: &Protocol) -> Option<&AgentName> {
 /// The command by which a person, or who decides if there is none, corrects what is known of an
 /// issue.
 pub fn note_fact(protocol: &Protocol, issue: &IssueKey, fact: &str) -> String {
-    let by = person(protocol).or(protocol.lead());
+    note_fact_by(person(protocol).or(protocol.lead()), issue, fact)
+}
+
+/// The same for an agent that reads it: by itself, if it may note the fact.
+pub fn note_own_fact(
+    protocol: &Protocol,
+    agent: &AgentName,
+    issue: &IssueKey,
+    fact: &str,
+) -> String {
+    if protocol.definition().may_note(fact, agent, false) {
+        note_fact_by(Some(agent), issue, fact)
+    } else {
+        note_fact(protocol, issue, fact)
+    }
+}
+
+fn note_fact_by(by: Option<&AgentName>, issue: &IssueKey, fact: &str) -> String {
     let by = by.map_or_else(|| "PERSON".to_owned(), ToString::to_string);
     let fact = word(&format!("{fact}=VALUE")).into_owned();
     format!("git handoff annotate {issue} --as {by} --fact {fact} --note WHY")

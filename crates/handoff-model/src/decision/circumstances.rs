@@ -4,7 +4,9 @@ use handoff_base::Moment;
 use handoff_base::ids::AgentName;
 use handoff_protocol::{Action, Circumstances, DecisionRule, Protocol, State};
 
-use crate::decision::{Advice, Choice, decider, is_for_decider, is_to_decide, standing_status};
+use crate::decision::{
+    Advice, Choice, answers, decider, is_for_decider, is_to_decide, standing_status,
+};
 use crate::record::{Decision, Issue, NOT_ACKNOWLEDGED, Record, TIMED_OUT};
 
 /// A handoff that needs attention, as rules evaluate it.
@@ -179,7 +181,9 @@ impl<'a> Case<'a> {
             }
             Action::Ask if self.state == State::Blocked => {
                 questions = record.questions().to_vec();
-                agent = rule.to.as_ref().unwrap_or(decider);
+                let asked = (&record.from, &record.to);
+                let answers = || answers(self.protocol, asked);
+                agent = rule.to.as_ref().unwrap_or_else(answers);
             }
             Action::Escalate => {
                 agent = rule.to.as_ref().unwrap_or_else(person);

@@ -19,9 +19,10 @@ use crate::record::{Issue, Record};
 use crate::step::Receipt;
 
 pub use advice::{Advice, Choice};
-pub use authority::{acts_as_person, answer, decider, note_fact, person};
+pub use authority::{acts_as_person, answer, decider, note_fact, note_own_fact, person};
 pub(crate) use authority::{
-    answer_command, answer_keys, is_for_decider, is_to_decide, needed, not_working, standing_status,
+    answer_command, answer_keys, answers, is_for_decider, is_to_decide, needed, not_working,
+    standing_status,
 };
 use circumstances::Case;
 pub use due::Decider;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::decision::{
-    Advice, Decider, Objection, after_overruled, answer_keys, approve_command, decider,
+    Advice, Decider, Objection, after_overruled, answer_keys, answers, approve_command, decider,
     disapproved, due, kept_apart, person,
 };
 use crate::planner::Sending;
@@ -307,6 +307,8 @@ impl NextTurn {
             .map(|record| take_up(record, &turn.agent, at))
             .collect();
         let mut why = turn.why;
+        let waits = own.as_ref().and_then(|record| record.waits_until(at));
+        why.extend(waits.map(|until| format!("; it can be claimed from {until}")));
         let mut raise = None;
         if let Some((limit, is_all)) = next_limit(protocol, issue, &turn.agent, at) {
             why += &format!("; the issue has reached a limit: {limit}");
@@ -845,9 +847,13 @@ impl Judged<'_> {
         if let Some(agent) = self.awaited.filter(|_| self.takes_nothing) {
             return vec![agent.clone()];
         }
+        let is_limit = matches!(need, Need::PastDeadline | Need::BudgetSpent);
         let own = self.protocol.definition().alerts.told(need);
         let (from, to) = (self.handoff.from.to_name(), self.handoff.to.to_name());
-        let lead = decider(self.protocol, &from);
+        let lead = match need {
+            Need::Blocked => answers(self.protocol, (&from, &to)),
+            _ => decider(self.protocol, &from),
+        };
         if self.is_terminated() {
             return vec![lead.clone()];
         }
@@ -868,17 +874,20 @@ impl Judged<'_> {
                 // If an ended handoff awaits an agent, that agent takes the place of sender and
                 // receiver.
                 let awaited = self.awaited.filter(|_| self.handoff.state.is_terminal());
-                let ended = |word: &&&str| awaited.is_none() || **word == LEAD;
+                let ended = |word: &&&str| awaited.is_none() || is_limit || **word == LEAD;
                 let usual = need.told().iter().filter(ended);
                 let usual = usual.filter_map(|word| party(word));
-                awaited.cloned().into_iter().chain(usual).collect()
+                let mut told: Vec<AgentName> = usual.collect();
+                // Only a person raises a limit, whoever would go on.
+                let at = if is_limit { told.len() } else { 0 };
+                told.splice(at..at, awaited.cloned());
+                told
             }
         };
         if need == Need::Failed && last.failure == Some(ROLE_VIOLATION) {
             told.push(to.clone());
         }
-        // Only a person raises a limit.
-        if !matches!(need, Need::PastDeadline | Need::BudgetSpent) {
+        if !is_limit {
             let decides = self.decides.iter().map(|decides| decides.agent.clone());
             told.splice(..0, decides);
         }
