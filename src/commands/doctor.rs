@@ -17,7 +17,7 @@ use crate::commands::{hooks, status, verify};
 use crate::context::Context;
 use crate::environment::{self, now};
 use crate::exit;
-use crate::failure::Failure;
+use crate::failure::{ErrorCode, Failure};
 use crate::output::{Answer, Output, counted, counted_as};
 use crate::view::Look;
 
@@ -63,6 +63,9 @@ struct Fault {
     /// the command that cures it, with what to know of it
     cure: String,
 }
+
+/// What helps where the branch of the ledger's name never was one.
+const ANOTHERS: &str = "it never was one: name the ledger's branch with --branch, or start one on another branch: `git handoff init --branch NAME`";
 
 /// The faults and their cures.
 #[derive(Serialize, JsonSchema)]
@@ -168,21 +171,10 @@ impl Arguments {
                     found.failed("work", &failure);
                 }
             }
-            Err(mut failure) => {
-                context.may_be_elsewhere(&mut failure, self.asks.offline);
-                found.failed("ledger", &failure);
-                let ledger = context.ledger(&repository);
-                if let Some(failure) = ledger
-                    .and_then(|ledger| self.ledger(&ledger, &mut found))
-                    .err()
-                    .filter(|second| second.message != failure.message)
-                {
-                    found.failed("ledger", &failure);
-                }
-            }
+            Err(failure) => self.unreadable((context, &repository), failure, &mut found)?,
         }
         match context.ledger(&repository) {
-            Ok(ledger) => writes(&repository, ledger.refname(), &mut found),
+            Ok(ledger) => writes(&repository, &ledger, &mut found),
             Err(failure) => found.failed("ledger", &failure),
         }
         match hooks::faults(&repository) {
@@ -218,9 +210,39 @@ impl Arguments {
         for fault in &mut faults {
             fault.cure = output.sentence(fault.cure.as_str()).to_string();
         }
-        output.answer(&DoctorView { faults })?;
+        let view = DoctorView { faults };
+        if is_wrong && output.is_json() {
+            let count = counted(view.faults.len(), "fault");
+            let failure = Failure::new(ErrorCode::Faults, count);
+            return Err(failure.hint("each has its `cure`").data(&view));
+        }
+        output.answer(&view)?;
         if is_wrong {
             return Err(Failure::reported(exit::NO));
+        }
+        Ok(())
+    }
+
+    /// Adds why the ledger can't be read, and what is wrong with it as far as it can.
+    fn unreadable(
+        &self,
+        (context, repository): (&Context, &Repository),
+        mut failure: Failure,
+        found: &mut Found,
+    ) -> Result<(), Failure> {
+        context.may_be_elsewhere(&mut failure, self.asks.offline);
+        let ledger = context.ledger(repository)?;
+        let tip = ledger.tip_id()?;
+        let is_anothers = tip.map(|tip| ledger.is_anothers(tip)).transpose()?;
+        if is_anothers == Some(true) {
+            failure.hint = Some(ANOTHERS.into());
+        }
+        found.failed("ledger", &failure);
+        if is_anothers != Some(true)
+            && let Err(second) = self.ledger(&ledger, found)
+            && second.message != failure.message
+        {
+            found.failed("ledger", &second);
         }
         Ok(())
     }
@@ -274,8 +296,13 @@ impl Arguments {
     }
 }
 
-/// Adds what no step could be written to: a lock that stays, and one fault for each reason.
-fn writes(repository: &Repository, refname: &str, found: &mut Found) {
+/// Adds what no step could be written to: a branch that is checked out, a lock that stays, and one
+/// fault for each reason.
+fn writes(repository: &Repository, ledger: &Ledger<'_>, found: &mut Found) {
+    let refname = ledger.refname();
+    if let Err(error) = ledger.ensure_not_checked_out() {
+        found.failed("git", &error.into());
+    }
     if let Some(lock) = repository.left_lock(refname) {
         found.failed("git", &LedgerError::from(WriteError::Locked(lock)).into());
     }
@@ -382,7 +409,7 @@ fn work(
             Weight::Warning,
             "work",
             what,
-            "`git handoff status` lists them",
+            "`git handoff status --limit 0` lists them",
         );
     }
     Ok(())

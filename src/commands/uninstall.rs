@@ -35,7 +35,12 @@ impl Arguments {
             agents::uninstall(&repository)?,
         ];
         let removed = removed.concat();
-        let branch = ledger.tip_id()?.map(|_| ledger.branch().to_owned());
+        let mut branch = ledger.tip_id()?.map(|_| ledger.branch().to_owned());
+        if let Some(tip) = ledger.tip_id()?
+            && ledger.is_anothers(tip)?
+        {
+            branch = None;
+        }
         let folder = repository.common_dir().join("handoff/work/worktrees");
         let has_worktrees = fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
         let delete = branch.as_deref().map(deletion);

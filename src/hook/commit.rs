@@ -102,6 +102,12 @@ fn step(
     ledger: &Ledger<'_>,
     message: Option<&[u8]>,
 ) -> Result<(), Failure> {
+    let parent = repository.resolve(ledger.refname())?;
+    if let Some(parent) = parent
+        && ledger.is_anothers(parent).unwrap_or(false)
+    {
+        return Ok(());
+    }
     let index = environment::index();
     let tree = repository.tree_of_index(index.as_deref()).map_err(|error| {
         let text = format!("cannot make a tree from the index: {}", chain(&error));
@@ -112,7 +118,7 @@ fn step(
     let author = environment::author(repository)?;
     let committer = environment::session(repository)?.committer();
     let next = NextCommit {
-        parent: repository.resolve(ledger.refname())?,
+        parent,
         tree,
         author: &author,
         committer: &committer,

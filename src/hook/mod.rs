@@ -85,6 +85,11 @@ fn is_ledgers(
 
 /// Refuses a move of the ledger's branch that does not consist of legal steps.
 fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Result<(), Failure> {
+    if let Some(from) = moved.from
+        && ledger.is_anothers(from).unwrap_or(false)
+    {
+        return Ok(());
+    }
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     // The pusher may set the clock of the environment, but not the system's.
     let now = environment::system_time();
@@ -98,9 +103,10 @@ fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Res
 
 /// The refusal of a move of the ledger's branch.
 fn not_legal(ledger: &Ledger<'_>, findings: Vec<Finding>) -> Failure {
-    let text = format!(
-        "branch {} is the ledger, and this move is not made of legal steps",
-        ledger.branch()
-    );
+    let branch = ledger.branch();
+    let text = match ledger.tip_id() {
+        Ok(None) => format!("branch {branch} is kept for a ledger, which this would not start"),
+        _ => format!("branch {branch} is the ledger, and this move is not made of legal steps"),
+    };
     refusal(text, findings).hint(LEAVE)
 }

@@ -367,7 +367,7 @@ fn what_cannot_be_signed_is_not_written() {
         .lines()
         .find(|line| line.starts_with("hint"))
         .unwrap();
-    assert_snapshot!(hint, @"hint: nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent");
+    assert_snapshot!(hint, @r#"hint: nothing was written; `git commit-tree -S "$(git mktree </dev/null)" -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent"#);
     // A passphrase that nobody is there to type.
     make_key(&env, "locked", &["ed25519"], "open sesame");
     let locked = path(&env, "locked");

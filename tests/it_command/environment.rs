@@ -89,8 +89,25 @@ fn a_branch_that_is_no_ledger() {
     let said = all_exit_9(&env, &env.repo(), "not_a_ledger");
     insta::assert_snapshot!(said, @"
     error: branch handoffs is not a ledger: it has no ledger.json
-    hint: name the ledger's branch with --branch, or start one on another branch; if it was one, `git handoff verify` names the commit that destroyed it
+    hint: name the ledger's branch with --branch, or start one on another branch: `git handoff init --branch NAME`; if it was one, `git handoff doctor` names the commit that destroyed it
     ");
+    // It is its owner's: nothing is said of deleting it, and the hooks let it move.
+    let removed = env.handoff(&["uninstall"]).success();
+    assert_eq!(removed.stdout, "nothing was installed here\n");
+    let doctor = env.handoff(&["doctor"]).exits(1);
+    assert!(!doctor.shown.contains("quarantine"), "{}", doctor.shown);
+    env.handoff(&["hooks", "install"]).success();
+    env.git(&env.repo(), &["switch", "-q", "handoffs"]);
+    env.git(
+        &env.repo(),
+        &["commit", "-q", "--allow-empty", "-m", "Mine"],
+    );
+    env.git(&env.repo(), &["reset", "-q", "--hard", "HEAD~1"]);
+    env.git(&env.repo(), &["switch", "-q", "main"]);
+    env.git(&env.repo(), &["branch", "-m", "handoffs", "mine"]);
+    env.git(&env.repo(), &["branch", "-m", "mine", "other"]);
+    env.handoff(&["hooks", "uninstall"]).success();
+    env.git(&env.repo(), &["branch", "-m", "other", "handoffs"]);
     env.handoff(&["init"]).exits(9).says("is not a ledger");
     assert_eq!(env.tip(), tip);
     env.handoff(&["init", "--branch", "ledger"]).success();

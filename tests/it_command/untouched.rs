@@ -368,6 +368,18 @@ fn in_a_repository_without_commits() {
     commands_leave_everything_alone("unborn");
 }
 
+#[test]
+fn a_head_that_would_start_the_ledgers_branch() {
+    let env = TestEnvironment::with_repository();
+    let head = ["symbolic-ref", "HEAD", "refs/heads/handoffs"];
+    env.git(&env.repo(), &head);
+    let hint = "symbolic-ref HEAD refs/heads/main`";
+    env.handoff(&["init"]).exits(9).says(hint);
+    let main = ["symbolic-ref", "HEAD", "refs/heads/main"];
+    env.git(&env.repo(), &main);
+    env.handoff(&["init"]).success();
+}
+
 /// A write is refused, names the folder, and changes nothing.
 fn refused(env: &TestEnvironment, checked_out: &Path) {
     let tip = env.tip();
@@ -385,6 +397,8 @@ fn refused(env: &TestEnvironment, checked_out: &Path) {
         assert!(ran.stderr.contains(&hint), "{}", ran.shown);
         ran.exits(9).says("is checked out at");
     }
+    let doctor = env.handoff(&["doctor"]).exits(1);
+    assert!(doctor.stdout.contains(&hint), "{}", doctor.shown);
     assert_eq!(env.tip(), tip);
 }
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use handoff_base::ObjectId;
 use handoff_base::ids::WorkerId;
 use handoff_base::text::quoted;
-use handoff_git::{Prepared, PublishError, Queue, Repository};
+use handoff_git::{Prepared, PublishError, Queue, Repository, Tree};
+use handoff_model::layout;
 
 use super::error::{BranchError, LedgerError, UpstreamError, WriteError};
 use super::memory::Memory;
@@ -436,14 +437,43 @@ impl<'r> Ledger<'r> {
             let branch = self.branch.clone();
             return Err(BranchError::InTheWay { branch, other }.into());
         }
+        self.ensure_not_checked_out()
+    }
+
+    /// Refuses to write on a branch that a working tree has checked out.
+    ///
+    /// # Errors
+    /// [`BranchError::CheckedOut`]
+    pub fn ensure_not_checked_out(&self) -> Result<(), LedgerError> {
         match self.repository.checked_out_at(&self.refname) {
             Some(path) => Err(BranchError::CheckedOut {
                 branch: self.branch.clone(),
                 path,
+                is_unborn: matches!(self.tip_id(), Ok(None)),
             }
             .into()),
             None => Ok(()),
         }
+    }
+
+    /// Whether a history, of the branch with the ledger's name, is somebody's own: it never was a
+    /// ledger.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if a commit can't be read.
+    pub fn is_anothers(&self, tip: ObjectId) -> Result<bool, LedgerError> {
+        let is_ledger = |id| -> Result<bool, LedgerError> {
+            let tree = Tree::new(self.repository, self.repository.commit(id)?.tree);
+            Ok(tree.entry(layout::MANIFEST)?.is_some())
+        };
+        if self.seen().is_some() || self.repository.is_shallow() || is_ledger(tip)? {
+            return Ok(false);
+        }
+        let mut first = tip;
+        for id in self.repository.first_parents(tip) {
+            first = id?;
+        }
+        Ok(!is_ledger(first)?)
     }
 
     /// Refuses to write on a branch that was set back to before a commit that this clone saw on it.

@@ -46,6 +46,11 @@ codes! {
         /// - cure: do what `action` in the data says
         Alert = "alert", NO;
 
+        /// - cause: `doctor`: something is wrong, or waits
+        /// - example: `git handoff doctor` when a lock was left behind
+        /// - cure: run the `cure` of each fault
+        Faults = "faults", NO;
+
         /// - cause: `wait`: what was waited for failed, was rejected, or needs an answer
         /// - example: `git handoff wait 123.4` when its agent records `fail`
         /// - cure: see the data, or `git handoff show ID`

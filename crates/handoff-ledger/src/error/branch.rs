@@ -32,7 +32,12 @@ pub enum BranchError {
     InTheWay { branch: String, other: String },
     /// A working tree has the ledger's branch checked out.
     #[error("branch {branch} is checked out at {}", path.display())]
-    CheckedOut { branch: String, path: PathBuf },
+    CheckedOut {
+        branch: String,
+        path: PathBuf,
+        /// Whether it has no commit yet.
+        is_unborn: bool,
+    },
     /// The branch was set back to before a commit that this clone saw on it.
     #[error("branch {branch} was set back to commit {}: this clone saw it at {}", tip.short(), seen.short())]
     SetBack {
@@ -68,11 +73,15 @@ impl Explained for BranchError {
                 })
             }
             Self::NotALedger(_) => ErrorCode::NotALedger
-                .hint("name the ledger's branch with --branch, or start one on another branch; if it was one, `git handoff verify` names the commit that destroyed it"),
+                .hint("name the ledger's branch with --branch, or start one on another branch: `git handoff init --branch NAME`; if it was one, `git handoff doctor` names the commit that destroyed it"),
             Self::Name(_) => ErrorCode::Usage.into(),
             Self::InTheWay { other, .. } => ErrorCode::Usage.hint(hint!(
                 "nothing was written; name another with --branch NAME, or rename that one: `git branch -m {} NEW`",
                 other
+            )),
+            Self::CheckedOut { path, is_unborn: true, .. } => ErrorCode::CheckedOut.hint(hint!(
+                "the next commit there would start it; give that working tree another branch: `git -C {} symbolic-ref HEAD refs/heads/main`",
+                path.display()
             )),
             Self::CheckedOut { path, .. } => ErrorCode::CheckedOut.hint(hint!(
                 "the next commit there would undo a step; free the branch: `git -C {} checkout --detach`",

@@ -104,7 +104,7 @@ impl Explained for WriteError {
                 "nothing was written; look at each with `git show --stat COMMIT`; with --with-later they are undone, too, and have to be made again",
             ),
             Self::Signing(_) => ErrorCode::SigningFailed.hint(
-                "nothing was written; `git commit-tree -S HEAD^{tree} -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent",
+                "nothing was written; `git commit-tree -S \"$(git mktree </dev/null)\" -m test </dev/null` shows whether git can sign here, without moving a branch. Unlock a key with a passphrase first: `ssh-add`, or gpg's agent",
             ),
             Self::Signature(findings) => ErrorCode::SignatureRefused
                 .hint("nothing was written; sign with a key listed for the step's author: `git handoff protocol show` lists the keys by owner")
