@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use handoff::base::text::continued;
 use handoff::contract::Allowance;
 use handoff::git::Program;
 use handoff::ledger::{Attached, CAPS, Keep, Ledger, Session};
@@ -17,7 +18,7 @@ use crate::context::writer::catch_up;
 use crate::context::{Context, handoff_id};
 use crate::contracts::usage::UsageReport;
 use crate::environment::{host, tools};
-use crate::failure::{ErrorCode, Failure};
+use crate::failure::{ErrorCode, Failure, hint};
 use crate::output::{Output, counted_as};
 use crate::render::receipt::ReceiptView;
 
@@ -150,6 +151,18 @@ impl KeptArgs {
     ) -> Result<(), Failure> {
         let repository = ledger.repository();
         let agent = context.acting_agent(repository)?;
+        if let Some(tree) = context.other_tree(repository).filter(|_| self.snapshot) {
+            let tree = continued(&tree.display().to_string());
+            let text = format!(
+                "that worker's files are in {tree}: --snapshot would keep those of this working tree"
+            );
+            return Err(Failure::usage(text).hint(hint!(
+                "nothing was written; run it there, without --worker: `git -C {} handoff {} {} --snapshot …`",
+                tree,
+                event.as_str(),
+                id
+            )));
+        }
         for path in &self.attach {
             context.ensure_within(repository, path)?;
         }

@@ -938,3 +938,33 @@ fn uncommitted_files_that_are_not_kept_are_counted() {
         .success()
         .says("2 uncommitted files were not kept");
 }
+
+#[test]
+fn a_snapshot_is_of_the_working_tree_of_its_worker() {
+    let env = held();
+    let (repo, linked) = (env.repo(), env.root().join("linked"));
+    let path = linked.to_str().unwrap();
+    env.git(&repo, &["worktree", "add", "-q", "--detach", path]);
+    write(&linked.join("here.txt"), "1\n");
+    let own = repo.join(".git/worktrees/linked/handoff");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("worker"), "tree-1\n").unwrap();
+    let take = [
+        "claim",
+        "87.1",
+        "--as",
+        AGENT,
+        "--take-over",
+        "--reason",
+        "moved",
+    ];
+    let mut claim = env.program(&take);
+    claim.current_dir(&linked).env_remove("GIT_HANDOFF_WORKER");
+    env.run(claim, &take, None).success();
+    fail_in(&env, &repo, &["--snapshot", "--worker", "tree-1"])
+        .exits(2)
+        .says("--snapshot would keep those of this working tree")
+        .says("/linked handoff fail 87.1 --snapshot");
+    fail_in(&env, &linked, &["--snapshot", "--worker", "tree-1"]).success();
+    env.assert_sound();
+}

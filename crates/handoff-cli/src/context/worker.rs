@@ -133,6 +133,17 @@ impl Context {
         })
     }
 
+    /// The other working tree of a repository, main or linked, to which the worker that the command
+    /// line names belongs.
+    pub fn other_tree(&self, repository: &Repository) -> Option<PathBuf> {
+        let named = self.global.worker.as_ref()?.parse().ok();
+        let is_its = |git_dir: &Path| {
+            git_dir != repository.path()
+                && matches!(own_id(&git_dir.join(FILE)), Ok(own) if own.is_some() && own == named)
+        };
+        repository.worktree_where(is_its)
+    }
+
     /// The worker named by the command line, the environment or the configuration.
     ///
     /// # Errors

@@ -187,7 +187,7 @@ impl Repository {
     }
 
     /// The working tree, main or linked, whose git directory satisfies `is_it`.
-    pub(crate) fn worktree_where(&self, is_it: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+    pub fn worktree_where(&self, is_it: impl Fn(&Path) -> bool) -> Option<PathBuf> {
         let common = self.common_dir();
         let bare = matches!(self.config_bool("core.bare"), Ok(Some(true)));
         if !bare && is_it(common) {
