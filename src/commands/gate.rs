@@ -77,7 +77,7 @@ impl Arguments {
             None => context.issue_or_here(named, &repository, &tip)?,
         };
         let folder = tip.issue(&key)?;
-        let Some(issue) = folder.issue()? else {
+        let Some(issue) = folder.current_issue()? else {
             return Err(Refusal::no_issue(&key).into());
         };
         let rules = tip.rules(issue.protocol.as_str())?;

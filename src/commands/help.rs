@@ -52,7 +52,7 @@ const PAGES: &[(&str, &str)] = pages! {
 const KEYS: &str = "protocol-keys";
 
 /// Topics that are a page, or sections of pages under these headings.
-const TOPICS: [(&str, &str, &str); 5] = [
+const TOPICS: [(&str, &str, &str); 6] = [
     ("keys", KEYS, ""),
     ("own-protocol", "own-protocol", "# A protocol of your own"),
     (
@@ -60,6 +60,7 @@ const TOPICS: [(&str, &str, &str); 5] = [
         "own-protocol",
         "## The first fifteen minutes",
     ),
+    ("stuck", "recovery", ""),
     ("findings", "built-in", "## review"),
     ("findings", "own-protocol", "## Findings of reviews"),
 ];

@@ -25,7 +25,7 @@ use crate::contracts::skeleton::opening_command;
 use crate::environment::{now, own_version};
 use crate::failure::Failure;
 use crate::output::{Answer, BEGIN, Output, counted, counted_as};
-use crate::render::attention::attention_text;
+use crate::render::attention::{attention_text, rejected_text};
 use crate::render::rows;
 use crate::render::stored::say_how_to_read;
 use crate::view::Look;
@@ -101,6 +101,9 @@ pub(crate) struct HereView {
     /// How the ledger compares with its remote's as last seen.
     #[serde(skip)]
     distance: Option<RemoteDistance>,
+    /// How many steps made here offline were refused and are kept.
+    #[serde(skip)]
+    rejected: usize,
     /// The command that sets who acts in this working tree.
     #[serde(skip)]
     setting: String,
@@ -142,6 +145,7 @@ impl Answer for HereView {
                 lines.extend(
                     distance.map(|one| status::remote_text(one, is_asked).trim_end().into()),
                 );
+                lines.extend(rejected_text(self.rejected));
                 lines.push(self.agent_text());
             }
             _ if self.in_repository => {
@@ -318,7 +322,7 @@ fn look(
     here.branch = Some(ledger.branch().to_owned());
     here.protocol = Some(tip.manifest().default_protocol.clone());
     here.remote = context.remote(repository)?.map(|remote| masked(&remote));
-    here.distance = ledger.beside_remote()?;
+    (here.distance, here.rejected) = (ledger.beside_remote()?, ledger.rejected()?.len());
     here.open = tip.open()?.len();
     let is_idle = here.open == 0;
     let rules = tip.default_rules()?;

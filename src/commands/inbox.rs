@@ -163,7 +163,9 @@ impl Arguments {
         };
         output.answer(&view)?;
         for command in again {
-            output.say(&format!("keep your work, its time ran out: {command}"));
+            output.say(&format!(
+                "its time ran out; whoever has its work goes on with it: {command}"
+            ));
         }
         fresh::say(view.fresh.as_ref(), output);
         Ok(())

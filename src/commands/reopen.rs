@@ -12,7 +12,7 @@ use crate::render::receipt::ReceiptView;
 
 /// Open a completed, cancelled or paused issue again
 ///
-/// A cancelled issue is as it was before. A paused one goes on where it was, and what waits has all of
+/// A cancelled issue goes on; what was cancelled in it stays so. A paused one goes on where it was, and what waits has all of
 /// its time to be claimed again. In a completed one, the agent whose contract completed it may send
 /// again, an agent that may open issues can begin a new round, and a merge takes a new approval.
 #[derive(Args)]

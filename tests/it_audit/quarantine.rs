@@ -55,6 +55,11 @@ fn a_person_takes_a_stray_commit_back_and_it_is_named_from_then_on() {
         text.contains("maintainer") && text.contains("by hand"),
         "{text}"
     );
+    let verdict = ledger.git(&["-c", "alias.v=!git-handoff verify", "v"]);
+    assert!(
+        verdict.contains("legal under the rules of its time, but what was taken back on record\n"),
+        "{verdict}"
+    );
     // The claim counts, and the stray content does not.
     let changed = ledger.git(&["diff", "--name-only", &before, "handoffs"]);
     assert!(

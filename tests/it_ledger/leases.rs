@@ -418,7 +418,7 @@ fn readers_show_an_expired_lease_and_write_nothing() {
     $ git handoff inbox --as prep-agent
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  14 minutes ago  worker repo: Issue written up: Dispatchers ask for t… (Export delivery history as CSV)
     --- stderr
-    keep your work, its time ran out: git handoff retry 87.1 --as prep-agent
+    its time ran out; whoever has its work goes on with it: git handoff retry 87.1 --as prep-agent
     $ git handoff list --issue 87
     87.1  in_progress, lease ran out  issue-manager → prep-agent  medium  15 minutes ago  worker repo: Dispatchers ask for their delivery history as a file
     $ git handoff next 87

@@ -309,6 +309,8 @@ fn what_is_refused_is_kept_until_someone_decides() {
     assert!(reasons[0].contains("rejected"), "{reasons:#?}");
     assert_eq!(reasons[2], "it depends on a step of 1.2 that was refused");
     pair.assert_together();
+    let kept = "3 steps made here were refused and are kept: `git handoff refused`\n";
+    pair.there(&[]).success().says(kept);
 
     // Nothing of it is gone.
     let refs = pair.env.git(

@@ -1,7 +1,7 @@
 //! Audit reports for people who know neither Git nor JSON.
 
 use handoff::base::Moment;
-use handoff::base::finding::Finding;
+use handoff::base::finding::{Finding, FindingCode};
 use handoff::base::ids::IssueKey;
 use handoff::base::short_id;
 use handoff::base::text::continued;
@@ -95,8 +95,12 @@ fn checked(
         when.as_deref().unwrap_or("at an unknown time"),
     );
     if audit.is_clean() {
-        text +=
-            "  every step was legal under the rules of its time, and nothing was changed since\n";
+        let is_taken_back = |one: &Finding| one.code == FindingCode::HistoryQuarantined;
+        text += if audit.findings.iter().any(is_taken_back) {
+            "  every step was legal under the rules of its time, but what was taken back on record\n"
+        } else {
+            "  every step was legal under the rules of its time, and nothing was changed since\n"
+        };
     }
     if audit.cut_off {
         text += &format!("  older history: {DEEPEN}\n");

@@ -41,7 +41,7 @@ impl Stored {
     /// A [`Failure`] if there is none, or it can't be read.
     pub fn read(tip: &Snapshot<'_>, id: &HandoffId) -> Result<Self, Failure> {
         let folder = tip.issue(id.issue())?;
-        let Some(issue) = folder.issue()? else {
+        let Some(issue) = folder.current_issue()? else {
             let issue = id.issue().clone();
             return Err(Refusal::no_issue(&issue).into());
         };
