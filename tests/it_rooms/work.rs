@@ -412,7 +412,8 @@ fn what_has_to_be_corrected_is_not_retried_as_it_is() {
     assert_eq!(env.tip(), tip);
 }
 
-/// Without an orchestrator, the person who opened an issue decides about it, not the worker.
+/// Without an orchestrator, the person who opened an issue decides about it, not the worker. Only what
+/// the agent may do itself is done: another attempt.
 #[test]
 fn nothing_is_decided_in_the_name_of_a_person() {
     let env = with_protocol("review");
@@ -447,9 +448,21 @@ fn nothing_is_decided_in_the_name_of_a_person() {
         "--recoverable",
     ];
     env.handoff(&fail).success();
+    let now = |args: &[&str]| {
+        env.run(test_support::agents::now(&env, args), args, None)
+            .success()
+    };
+    let decide = || now(&["work", "--decide", "--until-idle", "--json"]).json()["data"].take();
+    assert_eq!(decide()["decided"], 1);
+    let log = env.git(&env.repo(), &["log", "-1", "--format=%B", "handoffs"]);
+    assert!(
+        log.contains("Event: retry\n") && log.contains("By: coder\n"),
+        "{log}"
+    );
+    now(&["claim", "7", "--as", "coder"]);
+    now(&fail[..6]);
     let tip = env.tip();
-    let ran = test_support::agents::now(&env, &["work", "--decide", "--until-idle", "--json"]);
-    let data = env.run(ran, &[], None).success().json()["data"].take();
+    let data = decide();
     assert_eq!(data["decided"], 0, "{data}");
     let why = data["undecided"][0]["why"].as_str().unwrap();
     assert!(why.contains("it is for maintainer to decide"), "{data}");

@@ -217,9 +217,13 @@ fn due(
             if !needs_no_mind(&advice) || is_corrected && advice.action == Action::Retry {
                 return Ok(judgement(one));
             }
-            // Nothing is done in the name of a person.
-            let agent = decider(rules.protocol(), &record.from).clone();
-            if rules.protocol().is_person(agent.as_str()) {
+            // Nothing is done in the name of a person. What one would retry, its agent may.
+            let is_person = |agent: &AgentName| rules.protocol().is_person(agent.as_str());
+            let mut agent = decider(rules.protocol(), &record.from).clone();
+            if is_person(&agent) && advice.action == Action::Retry {
+                agent.clone_from(&record.to);
+            }
+            if is_person(&agent) {
                 return Ok(judgement(one));
             }
             let key = one.issue.to_string();
