@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
@@ -173,6 +174,9 @@ impl Arguments {
             }
             Err(failure) => self.unreadable((context, &repository), failure, &mut found)?,
         }
+        if let Err(failure) = context.worker(&repository) {
+            found.failed("git", &failure);
+        }
         match context.ledger(&repository) {
             Ok(ledger) => writes(&repository, &ledger, &mut found),
             Err(failure) => found.failed("ledger", &failure),
@@ -303,7 +307,13 @@ fn writes(repository: &Repository, ledger: &Ledger<'_>, found: &mut Found) {
     if let Err(error) = ledger.ensure_not_checked_out() {
         found.failed("git", &error.into());
     }
-    if let Some(lock) = repository.left_lock(refname) {
+    // A push that is killed leaves the lock of the ref by which git follows the remote.
+    let locks = ledger.refnames().into_iter();
+    let mut locks: Vec<PathBuf> = locks
+        .filter_map(|name| repository.left_lock(&name))
+        .collect();
+    locks.dedup();
+    for lock in locks {
         found.failed("git", &LedgerError::from(WriteError::Locked(lock)).into());
     }
     let mut seen = Vec::new();

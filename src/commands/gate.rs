@@ -120,7 +120,7 @@ impl Arguments {
         }
         if view.passed {
             output.answer(&view)?;
-            let then = after_passing((&tip, &folder), &issue, &rules, now)?;
+            let then = after_passing((&tip, &folder), &issue, &rules, (view.head, now))?;
             then.iter().for_each(|then| output.say(then));
             return Ok(());
         }
@@ -171,11 +171,15 @@ fn after_passing(
     (tip, folder): (&Snapshot<'_>, &IssueFolder<'_>),
     issue: &Issue,
     rules: &Rules<'_>,
-    now: Moment,
+    (head, now): (Option<ObjectId>, Moment),
 ) -> Result<Vec<String>, Failure> {
     let part = "its steps are not verified: this clone has a part of the ledger; `git handoff fetch --full` gets the rest";
     let part = has_part(tip)?.then(|| part.to_owned());
-    if let Some((left, false)) = approved_merge(tip, folder, issue, rules)? {
+    if let Some((mut left, false)) = approved_merge(tip, folder, issue, rules)? {
+        // A rebased branch is merged as it is now.
+        if let Some(head) = head {
+            left.code.commit = head.to_string();
+        }
         let next = format!("next: {}", continued(&left.merge()));
         return Ok(part.into_iter().chain([next]).collect());
     }

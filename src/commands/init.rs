@@ -393,7 +393,7 @@ impl Answer for InitView<'_> {
                     "kept in this repository alone (share it: git handoff init --remote {})",
                     self.to_share
                 ),
-                remote => format!("shared through {remote}; {}", elsewhere_too(remote)),
+                remote => format!("shared through {remote}; {}", elsewhere_too(remote, branch)),
             };
             let anyway = if remote.is_empty() {
                 "a false merge is refused anyway"
@@ -419,7 +419,7 @@ impl Answer for InitView<'_> {
                 0 => String::new(),
                 sent => format!(": sent {}", counted(sent, "commit")),
             };
-            let others = elsewhere_too(&remote);
+            let others = elsewhere_too(&remote, branch);
             format!("the ledger on branch {branch} is shared through {remote}{sent}\n  {others}\n")
         } else {
             let same = if self.installed.is_empty() {
@@ -437,10 +437,12 @@ impl Answer for InitView<'_> {
 }
 
 /// What a clone does that is to have a shared ledger, too.
-fn elsewhere_too(remote: &str) -> String {
+fn elsewhere_too(remote: &str, branch: &str) -> String {
+    let named = (branch != DEFAULT_BRANCH).then(|| format!(" --branch {}", word(branch)));
     format!(
-        "in every other clone: git handoff init --remote {}",
-        word(remote)
+        "in every other clone: git handoff init --remote {}{}",
+        word(remote),
+        named.unwrap_or_default()
     )
 }
 

@@ -3,7 +3,8 @@ use handoff::base::ids::{AgentName, IssueKey};
 use handoff::base::text::{continued, quoted, set_off};
 use handoff::ledger::attention::{Attention, NextTurn, another_attempt, turn_in};
 use handoff::ledger::{
-    IssueFolder, LedgerError, Rules, Snapshot, merge_left, unreported_merge, unsent_commits,
+    IssueFolder, Ledger, LedgerError, Rules, Session, Snapshot, merge_left, unreported_merge,
+    unsent_commits,
 };
 use handoff::model::{
     Advice, Decision, Handoff, Issue, IssueStatus, IssueSummary, Question, Record, Refusal, Update,
@@ -57,7 +58,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) fn run(&self, context: &Context, output: &mut Output) -> Result<(), Failure> {
         let repository = context.repository()?;
-        let (mut ledger, session, tip, fresh) = if self.apply {
+        let (ledger, session, tip, fresh) = if self.apply {
             let (ledger, session) = context.writer(&repository, output)?;
             let tip = ledger.tip()?;
             (ledger, Some(session), tip, None)
@@ -107,34 +108,50 @@ impl Arguments {
             let agent = context.acting_agent(&repository)?;
             let choices = view.commands.as_deref().unwrap_or_default();
             ensure_decides((advice, record), protocol, &agent, choices)?;
-            let update = advice.update(drawn());
-            let mut done = ledger.update(session, &agent, advice.id.issue(), &update)?;
-            let (state, issue) = (done.receipt.record.state, &done.receipt.issue);
-            let is_last = issue.status == IssueStatus::Open && issue.open.is_empty();
-            if advice.action == Action::Terminate && state == State::Cancelled && is_last {
-                let reason = advice.why.clone();
-                done = ledger.update(session, &agent, &key, &Update::GiveUp { reason })?;
-            }
-            output.follow(&ledger);
-            // What was offered is done: `applied` has what comes next.
-            view.commands = None;
-            view.attention.retain(|one| one.id != advice.id);
-            view.turn.issue = IssueSummary::from(&done.receipt.issue);
-            view.turn.handoff = Some(Handoff::new(&done.receipt.record, now()?));
-            view.applied = Some(WrittenView::new(&done, output));
-            output.answer(&view)?;
-            if let Some(written) = &view.applied {
-                if done.receipt.record.state == State::Blocked {
-                    let id = &advice.id;
-                    output.say(&format!("{id} stays blocked until it is answered"));
-                }
-                written.say_next(output);
-            }
-            return Ok(());
+            return Self::carried_out((ledger, session), &agent, advice, (view, output));
         }
         output.answer(&view)?;
         view.say_commands(output);
         fresh::say(view.fresh.as_ref(), output);
+        Ok(())
+    }
+
+    /// Carries out the protocol's advice in an agent's name.
+    fn carried_out(
+        (mut ledger, session): (Ledger<'_>, &Session),
+        agent: &AgentName,
+        advice: &Advice,
+        (view, output): (NextView<'_>, &mut Output),
+    ) -> Result<(), Failure> {
+        let (mut view, key) = (view, advice.id.issue());
+        let update = advice.update(drawn());
+        let mut done = ledger.update(session, agent, key, &update)?;
+        let (state, issue) = (done.receipt.record.state, &done.receipt.issue);
+        let is_last = issue.status == IssueStatus::Open && issue.open.is_empty();
+        if advice.action == Action::Terminate && state == State::Cancelled && is_last {
+            let reason = advice.why.clone();
+            done = ledger.update(session, agent, key, &Update::GiveUp { reason })?;
+        }
+        output.follow(&ledger);
+        // What was offered is done: `applied` has what comes next. A decision that a contract
+        // carries out is not done yet.
+        let offered = view.commands.take().filter(|_| advice.by_contract);
+        view.attention.retain(|one| one.id != advice.id);
+        view.turn.issue = IssueSummary::from(&done.receipt.issue);
+        view.turn.handoff = Some(Handoff::new(&done.receipt.record, now()?));
+        let written = WrittenView::new(&done, output);
+        view.applied = Some(match &offered {
+            Some(commands) => written.with_commands(commands, output),
+            None => written,
+        });
+        output.answer(&view)?;
+        if let Some(written) = &view.applied {
+            if done.receipt.record.state == State::Blocked {
+                let id = &advice.id;
+                output.say(&format!("{id} stays blocked until it is answered"));
+            }
+            written.say_next(output);
+        }
         Ok(())
     }
 

@@ -73,14 +73,16 @@ fn object(text: &str) -> Result<Option<ObjectId>, Failure> {
     text.parse().map(Some).map_err(wrong)
 }
 
-/// Whether a ref is the ledger's branch, also through a symbolic ref.
+/// Whether a ref is the ledger's branch, also if one of them is a symbolic ref to the other.
 fn is_ledgers(
     repository: &Repository,
     ledger: &Ledger<'_>,
     refname: &str,
 ) -> Result<bool, Failure> {
     let own = ledger.refname();
-    Ok(refname == own || repository.symbolic_target(refname)?.as_deref() == Some(own))
+    Ok(refname == own
+        || repository.symbolic_target(refname)?.as_deref() == Some(own)
+        || repository.symbolic_target(own)?.as_deref() == Some(refname))
 }
 
 /// Refuses a move of the ledger's branch that does not consist of legal steps.

@@ -29,6 +29,9 @@ pub(crate) fn pre_push(context: &Context, arguments: &[OsString]) -> Result<(), 
             continue;
         };
         if name == ledger.refname() {
+            if object(local)?.is_some_and(|tip| ledger.is_anothers(tip).unwrap_or(false)) {
+                continue;
+            }
             let moved = BranchMove {
                 from: object(there)?,
                 to: object(local)?,

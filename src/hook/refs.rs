@@ -76,7 +76,8 @@ pub(crate) fn reference_transaction(
     let ledger = context.ledger(&repository)?;
     for line in moves.iter().filter(is_branch) {
         let name = &line[2];
-        let done = match name == ledger.refname() {
+        let target = repository.symbolic_target(ledger.refname())?;
+        let done = match name == ledger.refname() || target.as_ref() == Some(name) {
             true => moved(&repository, &ledger, output, line, &moves),
             false if object(&line[1]).is_ok_and(|new| new.is_none()) => {
                 gives_way(&repository, &ledger, name)

@@ -1219,6 +1219,12 @@ fn a_refused_init_writes_nothing_anywhere() {
     env.handoff(&init)
         .success()
         .says("\n  in every other clone: git handoff init --remote origin\n");
+    let other = TestEnvironment::with_repository();
+    test_support::remote::origin(&other);
+    other
+        .handoff(&[&init[..], &["--branch", "steps"]].concat())
+        .success()
+        .says("in every other clone: git handoff init --remote origin --branch steps\n");
     let clone = env.root().join("clone");
     env.git(env.root(), &["clone", "-q", address, "clone"]);
     for (other, why) in others {

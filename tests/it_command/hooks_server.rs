@@ -74,6 +74,26 @@ fn legal_steps_arrive_and_nothing_else_moves_the_ledger() {
     }
 }
 
+/// The branch that the ledger's name leads to is guarded like the ledger's.
+#[test]
+fn a_symbolic_name_of_the_ledger_opens_no_way_round() {
+    for hook in ["pre-receive", "update"] {
+        let (env, bare) = pushed(hook);
+        env.git(&bare, &["branch", "real", "handoffs"]);
+        env.git(
+            &bare,
+            &["symbolic-ref", "refs/heads/handoffs", "refs/heads/real"],
+        );
+        let before = env.git(&bare, &["rev-parse", "refs/heads/real"]);
+        for args in [&["-f", "main:real"][..], &[":real"]] {
+            let ran = push(&env, args);
+            assert_eq!(ran.status, 1, "{hook}: {args:?}: {}", ran.shown);
+            let now = env.git(&bare, &["rev-parse", "refs/heads/real"]);
+            assert_eq!(now, before, "{hook}: {args:?}");
+        }
+    }
+}
+
 #[test]
 fn a_refusal_names_commit_path_and_field_and_leaves_nothing_behind() {
     let source = TestEnvironment::with_ledger();

@@ -375,7 +375,10 @@ fn a_merge_of_the_rebased_branch_is_the_approved_change() {
     commit(&env, "other.txt");
     git(&["rebase", "-q", "main", "csv"]);
     git(&["switch", "-q", "main"]);
-    run(&env, "gate 7").success().says("next: merge csv at ");
+    let rebased = git(&["rev-parse", "csv"]);
+    let next = format!("next: merge csv at {} into main", &rebased[..10]);
+    let gate = run(&env, "gate 7").success();
+    assert!(gate.stderr.contains(&next), "{next}: {}", gate.stderr);
     git(&["merge", "-q", "--no-ff", "csv"]);
     run(&env, "next 7").success();
     assert!(!shows(&env, "status 7").shown.contains("is left"));

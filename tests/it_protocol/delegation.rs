@@ -214,6 +214,42 @@ fn what_a_user_has_to_say_is_not_researched() {
     env.assert_sound();
 }
 
+/// What an agent may ask is limited, not what it answers: whoever was asked is told how, even where
+/// nothing more about that item can be asked.
+#[test]
+fn whoever_was_asked_is_told_how_to_answer() {
+    let env = env();
+    env.pace(1);
+    for (number, (from, to)) in [
+        (WRITER, RESEARCH),
+        (RESEARCH, "orchestrator"),
+        ("orchestrator", "human"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        env.send(asks(from, to, "Depths")).success();
+        env.claim(&id(u32::try_from(number).unwrap() + 1), to)
+            .success();
+    }
+    for (agent, asker) in [
+        ("human", "orchestrator"),
+        ("orchestrator", RESEARCH),
+        (RESEARCH, WRITER),
+    ] {
+        let page = env.handoff(&["prime", "--as", agent]).success().stdout;
+        let send = format!(
+            "2. git handoff send --issue {} --to {asker} --as {agent} ",
+            id(1).trim_end_matches(".1")
+        );
+        assert!(page.contains(&send), "{send}\n{page}");
+        assert!(!page.contains("nothing can be sent"), "{page}");
+        env.send(answers(agent, "resolved", json!({}))).success();
+    }
+    assert!(ended(&env));
+    env.assert_sound();
+}
+
 /// "handoffTimeoutMs: 30_000" is an agent's; a person has a day, and the request waits for it.
 #[test]
 fn a_person_has_hours() {

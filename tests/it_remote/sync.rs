@@ -852,6 +852,39 @@ fn a_lock_that_was_left_on_the_tracking_ref_is_removed() {
     pair.assert_together();
 }
 
+/// A lock of the branch here: the step is there, and where this clone stays behind is told.
+#[test]
+fn a_lock_of_this_clones_branch_is_told_with_a_step_that_is_there() {
+    let pair = Clones::new();
+    let lock = lock_of(&pair.env.repo().join(".git"), "refs/heads/handoffs");
+    fs::write(&lock, "").unwrap();
+    let ran = pair.send_here(&opening(1), &[]);
+    if is_reftable() {
+        // Nothing can be fetched there.
+        assert_ne!(ran.status, 0);
+        return;
+    }
+    ran.success()
+        .says("this clone's branch is locked: `git handoff doctor` says");
+    let named = lock.to_str().unwrap();
+    let doctor = pair.here(&["doctor"]).exits(1).stdout;
+    assert!(doctor.contains(&format!("`rm {named}`")), "{doctor}");
+    fs::remove_file(&lock).unwrap();
+    pair.here(&["sync"]).success();
+    pair.there(&["sync"]).success();
+    assert_eq!(pair.steps().len(), 1);
+    pair.assert_together();
+    // The one by which git follows the remote.
+    let lock = pair
+        .env
+        .repo()
+        .join(".git/refs/remotes/origin/handoffs.lock");
+    fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    fs::write(&lock, "").unwrap();
+    let doctor = pair.here(&["doctor"]).exits(1).stdout;
+    assert!(doctor.contains(lock.to_str().unwrap()), "{doctor}");
+}
+
 /// Who lost a claim does not finish, fail or hand on what the winner holds.
 #[test]
 fn what_rests_on_a_refused_claim_is_not_done_on_anothers() {

@@ -1,5 +1,6 @@
 //! A ledger in a repository: its branch, how it is read, and how it moves.
 
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -217,6 +218,19 @@ impl<'r> Ledger<'r> {
     /// What the remote lacks of the last write, if anything.
     pub fn unpublished(&self) -> Option<&Unpublished> {
         self.upstream()?.unpublished.as_ref()
+    }
+
+    /// The refs that move with this clone's ledger: its branch, and those that follow its remote.
+    pub fn refnames(&self) -> Vec<String> {
+        let own = std::iter::once(self.refname.clone());
+        let remote = self.upstream().map(|upstream| upstream.name().to_owned());
+        let gits = remote.map(|remote| format!("refs/remotes/{remote}/{}", self.branch));
+        own.chain(gits).collect()
+    }
+
+    /// The lock that kept this clone's branch from following a step that the remote has.
+    pub fn left_lock(&self) -> Option<&Path> {
+        self.upstream()?.left_lock.as_deref()
     }
 
     /// The same ledger at a commit. Its steps move no branch.
@@ -507,6 +521,17 @@ impl<'r> Ledger<'r> {
         to: ObjectId,
         reflog: &str,
     ) -> Result<(), PublishError> {
+        self.move_branch_within(session, session.patience, (from, to), reflog)
+    }
+
+    /// The same, with another limit on the wait for the branch's lock.
+    pub(super) fn move_branch_within(
+        &self,
+        session: &Session,
+        patience: Duration,
+        (from, to): (Option<ObjectId>, ObjectId),
+        reflog: &str,
+    ) -> Result<(), PublishError> {
         let mut queue = self.join_queue(session);
         let start = Instant::now();
         let mut attempts = 0;
@@ -516,7 +541,7 @@ impl<'r> Ledger<'r> {
             let moved = self.repository().move_ref(self.refname(), from, to, reflog);
             queue.leave(None);
             match moved {
-                Err(PublishError::Locked(_)) if start.elapsed() < session.patience => {
+                Err(PublishError::Locked(_)) if start.elapsed() < patience => {
                     session.back_off(attempts);
                 }
                 other => return other,

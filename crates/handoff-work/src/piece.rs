@@ -259,7 +259,7 @@ impl Piece {
     /// Runs the command, and again with the findings about a refused contract.
     fn work(&self, site: &Site<'_>) -> Outcome {
         let cut_off = self.cut_off();
-        if cut_off > CUT_OFF {
+        if cut_off >= CUT_OFF {
             let fault = Fault::new(
                 RunFailure::WorkersLost,
                 format!("{cut_off} workers were killed over it"),

@@ -647,6 +647,9 @@ fn brief(facts: &Facts<'_>, page: &mut Page) {
         let kept = kept.unwrap_or_default();
         lines.push(format!("  {} {}{why}{kept}", past.name(), past.end()));
     }
+    if lines.is_empty() {
+        return;
+    }
     let all = command(facts, &format!("git handoff context {}", id.issue()));
     page.line(&format!("What {} needs:", foreign(id)));
     page.lines(&lines, 0, 850, ("line", &format!(": {all}"), &all));

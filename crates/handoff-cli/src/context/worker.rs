@@ -231,8 +231,9 @@ fn fault(file: &Path, verb: &str, error: &dyn std::error::Error) -> Failure {
         file.display(),
         chain(error)
     );
-    Failure::new(ErrorCode::WorkerFile, text)
-        .hint("name the worker with --worker ID or GIT_HANDOFF_WORKER")
+    Failure::new(ErrorCode::WorkerFile, text).hint(
+        "name the worker with --worker ID or GIT_HANDOFF_WORKER; without that file, this working tree gets a new id",
+    )
 }
 
 /// Whether a ledger lists keys.

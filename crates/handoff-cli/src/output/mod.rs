@@ -391,6 +391,13 @@ impl Output {
     pub fn follow(&mut self, ledger: &Ledger<'_>) {
         self.has_remote = ledger.is_shared();
         self.unpublished = ledger.unpublished().cloned();
+        if let Some(lock) = ledger.left_lock() {
+            let text = format!(
+                "the remote has it, but this clone's branch is locked: `git handoff doctor` says what to do with {}",
+                lock.display()
+            );
+            self.say(&continued(&text));
+        }
     }
 
     /// Whether the command's ledger has a remote.

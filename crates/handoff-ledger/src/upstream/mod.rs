@@ -7,7 +7,7 @@ mod look;
 mod push;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
@@ -125,6 +125,8 @@ pub(super) struct Upstream<'r> {
     pub(super) set_aside: bool,
     /// What the remote lacks of the last write, if anything.
     pub(super) unpublished: Option<Unpublished>,
+    /// The lock that kept this clone's branch from following.
+    pub(super) left_lock: Option<PathBuf>,
 }
 
 impl<'r> Upstream<'r> {
@@ -145,6 +147,7 @@ impl<'r> Upstream<'r> {
             brings_all: false,
             set_aside: false,
             unpublished: None,
+            left_lock: None,
         }
     }
 

@@ -10,6 +10,9 @@ use crate::ledger::{Ledger, in_turn};
 use crate::session::Session;
 use crate::upstream::{Landing, Upstream};
 
+/// How long this clone's branch may stay locked, after the remote has the step.
+const FOLLOWS: Duration = Duration::from_secs(2);
+
 impl Ledger<'_> {
     /// Publishes a commit on the remote, then here. Returns `None` if the step must be planned
     /// again.
@@ -95,11 +98,13 @@ impl Ledger<'_> {
         commit: ObjectId,
         reflog: &str,
     ) {
-        match self.move_branch(session, parent, commit, reflog) {
+        let patience = session.patience.min(FOLLOWS);
+        match self.move_branch_within(session, patience, (parent, commit), reflog) {
             Ok(()) => self.memory().wrote(parent, commit),
             // Another process here recorded a step offline.
             Err(PublishError::Moved) => self.reconcile_later(session, upstream),
-            Err(_) => {}
+            Err(PublishError::Locked(path)) => upstream.left_lock = Some(path),
+            Err(PublishError::Git(_)) => {}
         }
     }
 }

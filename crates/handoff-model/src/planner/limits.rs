@@ -128,9 +128,13 @@ pub struct Sending<'a> {
 }
 
 impl Sending<'_> {
-    /// The limit that the contract would exceed, if any.
+    /// The limit that the contract would exceed, if any; an answer or a note exceeds none.
     pub fn exceeds(&self) -> Option<Limit> {
         let limits = self.protocol.definition().limits.as_ref()?;
+        let kind = self.protocol.contract_type(self.kind);
+        if kind.is_some_and(|kind| !kind.travels()) {
+            return None;
+        }
         let limits = Some(limits).filter(|_| !ends_work(self.protocol, self.to))?;
         self.reached(limits, &self.counted(limits))
     }

@@ -267,7 +267,11 @@ fn cannot(illegal: &IllegalEvent) -> String {
         State::Blocked => "waits for an answer".to_owned(),
         state => format!("is {state}"),
     };
-    format!("{is}: `{}` is not possible", illegal.event)
+    let verb = match illegal.event {
+        Event::Redrive => Event::Retry,
+        event => event,
+    };
+    format!("{is}: `{verb}` is not possible")
 }
 
 /// The events that are possible instead, as a hint.

@@ -311,6 +311,7 @@ impl NextTurn {
         why.extend(waits.map(|until| format!("; it can be claimed from {until}")));
         let mut raise = None;
         if let Some((limit, is_all)) = next_limit(protocol, issue, &turn.agent, at) {
+            let is_all = is_all && !own.as_ref().is_some_and(|own| is_request(protocol, own));
             why += &format!("; the issue has reached a limit: {limit}");
             let held = own.filter(|record| record.state == State::InProgress);
             let (id, by) = (&turn.handoff, &turn.agent);
@@ -360,6 +361,7 @@ impl NextTurn {
         let Some((_, is_all)) = next_limit(protocol, issue, &own.to, at) else {
             return Ok(None);
         };
+        let is_all = is_all && !is_request(protocol, own);
         let what = if is_all { "nothing" } else { "not everything" };
         let turn = Turn {
             agent: own.to.clone(),
@@ -564,6 +566,11 @@ pub fn limit_to_send(
         at,
     };
     sending.exceeds()
+}
+
+/// Whether a handoff asks for an answer, which no limit keeps back.
+fn is_request(protocol: &Protocol, record: &Record) -> bool {
+    !protocol.answers_to(&record.contract_type).is_empty()
 }
 
 /// The limit, if one is reached, that keeps an agent from sending a contract in an issue, and
