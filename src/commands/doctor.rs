@@ -183,7 +183,8 @@ impl Arguments {
         }
         match hooks::faults(&repository) {
             Ok(faults) => {
-                let is_missing = |one: &Finding| one.code == FindingCode::HookMissing;
+                let missing = [FindingCode::HookMissing, FindingCode::HookNotShell];
+                let is_missing = |one: &Finding| missing.contains(&one.code);
                 let (missing, faults): (Vec<_>, Vec<_>) = faults.into_iter().partition(is_missing);
                 found.findings("hooks", &faults, |_| {
                     "`git handoff hooks status` says which; `git handoff hooks install` puts them right".to_owned()

@@ -648,12 +648,20 @@ fn what_is_in_the_way_is_named_and_nothing_changes() {
     ");
     assert_eq!(files(&folder), before);
     insta::assert_snapshot!(status(&env), @"
-    pre-commit missing - hook.missing
-    commit-msg missing - hook.missing
+    pre-commit missing - hook.not_shell
+    commit-msg missing - hook.not_shell
     pre-push broken block hook.unclosed_block
     reference-transaction broken block hook.second_block
     update broken block hook.unopened_block
     ");
+    let call = "#!/usr/bin/env python3\nimport subprocess, sys\n\
+                sys.exit(subprocess.call(['git-handoff', 'hook', 'pre-commit'] + sys.argv[1:]))\n";
+    script(&folder.join("pre-commit"), call);
+    assert!(
+        status(&env).starts_with("pre-commit installed hand"),
+        "{}",
+        status(&env)
+    );
 
     for name in all {
         fs::remove_file(folder.join(name)).unwrap();

@@ -543,6 +543,9 @@ impl<'a> Composer<'a> {
         if failure.code != Some(ErrorCode::ContractRefused) {
             return failure;
         }
+        // There is no file to import.
+        let is_of_file = |finding: &Finding| finding.code == FindingCode::ContractImportable;
+        failure.findings.retain(|finding| !is_of_file(finding));
         let found = self.wanted.type_and_root(&self.rules);
         let (Ok(_), Ok(schema)) = (found, self.wanted.schema(&self.rules)) else {
             return failure;

@@ -5,7 +5,7 @@ use std::path::Path;
 use handoff::base::finding::{Finding, FindingCode};
 
 use super::Hook;
-use super::block::BlockFault;
+use super::block::{BlockFault, Foreign};
 use super::hooks_folder::HooksFolder;
 use super::manager::Manager;
 
@@ -64,6 +64,13 @@ pub(super) fn early_exit(path: &Path, line: u32, what: &str) -> Finding {
     at(FindingCode::HookEarlyExit, path, text)
         .at(line, 1)
         .fix(format!("move {what} to right below the first line"))
+}
+
+/// A hook that is no script for a shell.
+pub(super) fn not_shell(path: &Path, foreign: &Foreign, hook: Hook) -> Finding {
+    at(FindingCode::HookNotShell, path, foreign.to_string()).fix(format!(
+        "have it call `git handoff hook {hook}` with its arguments and its standard input, and refuse when that fails"
+    ))
 }
 
 pub(super) fn not_executable(path: &Path) -> Finding {

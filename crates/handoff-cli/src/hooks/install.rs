@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::configured::Configured;
 use super::faults::{
-    at, early_exit, elsewhere, linked, managed, not_executable, read_only, unclear,
+    at, early_exit, elsewhere, linked, managed, not_executable, not_shell, read_only, unclear,
 };
 use super::file::{Found, WriteError};
 use super::hooks_folder::HooksFolder;
@@ -519,9 +519,7 @@ fn plan_file(
     match block::with(bytes, found.as_ref(), hook) {
         Ok(after) if found.is_some() => FilePlan::Do(Action::Update, Some(after)),
         Ok(after) => FilePlan::Do(Action::Add, Some(after)),
-        Err(foreign) => FilePlan::Refuse(at(FindingCode::HookNotShell, path, foreign.to_string()).fix(format!(
-            "have it call `git handoff hook {hook}` with its arguments and its standard input, and refuse when that fails"
-        ))),
+        Err(foreign) => FilePlan::Refuse(not_shell(path, &foreign, hook)),
     }
 }
 

@@ -99,9 +99,16 @@ impl Hook {
         matches!(self, Self::PreCommit | Self::CommitMsg)
     }
 
-    /// Whether a script calls the program for this hook, outside of comments.
+    /// Whether a script calls the program for this hook, outside of comments: in words of a shell, or
+    /// in a list of them, as other languages have it.
     fn is_called_in(self, text: &str) -> bool {
-        text.lines().any(|line| self.call_in(line).is_some())
+        let words = |line: &str| {
+            let words = line.split(|c: char| c.is_whitespace() || "\"',[]()".contains(c));
+            let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+            words.join(" ")
+        };
+        let mut lines = text.lines();
+        lines.any(|line| self.call_in(line).is_some() || self.call_in(&words(line)).is_some())
     }
 
     /// The rest of a line after the call for this hook, unless it is a comment.

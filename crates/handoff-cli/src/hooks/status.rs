@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::configured::Configured;
-use super::faults::{at, early_exit, managed, not_executable, unclear};
+use super::faults::{at, early_exit, managed, not_executable, not_shell, unclear};
 use super::file::Found;
 use super::hooks_folder::HooksFolder;
 use super::install::{PlanError, hook_file};
@@ -193,8 +193,12 @@ fn called_by(
         Ok(None) => {
             let Some(manager) = Manager::of(path, &bytes) else {
                 // `hooks install` would refuse to add to it.
-                if around.version < configured::SINCE && !file::is_executable(&metadata) {
-                    findings.push(not_executable(path));
+                if around.version < configured::SINCE {
+                    let foreign = block::with(&bytes, None, hook).err();
+                    findings.extend(foreign.map(|foreign| not_shell(path, &foreign, hook)));
+                    if !file::is_executable(&metadata) {
+                        findings.push(not_executable(path));
+                    }
                 }
                 return None;
             };
