@@ -429,6 +429,13 @@ fn what_follows_from_a_contract_is_said_as_the_evaluator_has_it() {
         assert_eq!(next["action"], action, "{next:#}");
         assert_eq!((&next["agent"], &next["to"]), (&json!("MetaGPT"), &to));
         assert_eq!(next["handoff"]["id"], "ferry-71.3");
+        // What was reported is decided by taking up the report, in every view.
+        let attention = env.data(&["status", KEY])["attention"].clone();
+        for about in attention.as_array().unwrap() {
+            assert_eq!(about["id"], "ferry-71.2");
+            assert_eq!(about["next"], "git handoff claim ferry-71.3 --as MetaGPT");
+        }
+        assert_eq!(attention == json!([]), status == "success");
         let asked = next["questions"].as_array().unwrap().len();
         assert_eq!(asked > 0, status == "blocked", "{next:#}");
         // Each printed command but the last, whose contract has to be filled in, runs.

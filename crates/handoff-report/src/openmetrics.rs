@@ -122,7 +122,7 @@ impl Page<'_> {
         self.gauge(
             "git_handoff_success_ratio",
             "ratio",
-            "Completed handoffs as a share of those that ended or need attention.",
+            "Completed handoffs as a share of completed, failed, dead and rejected ones.",
             |figures| figures.success_rate,
         );
         self.gauge(

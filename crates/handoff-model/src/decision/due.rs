@@ -20,6 +20,8 @@ pub struct Decider {
     pub command: Option<String>,
     /// Why, if the handoff's own state does not say it.
     pub why: Option<String>,
+    /// Whether a report on the handoff is with the agent, which decides by taking that up.
+    pub by_report: bool,
 }
 
 impl From<(AgentName, Need)> for Decider {
@@ -29,6 +31,7 @@ impl From<(AgentName, Need)> for Decider {
             need,
             command: None,
             why: None,
+            by_report: false,
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::decision::{
     Advice, Decider, Objection, after_overruled, answer_keys, answers, approve_command, decider,
-    disapproved, due, kept_apart, person,
+    disapproved, due, is_to_decide, kept_apart, person,
 };
 use crate::planner::Sending;
 use crate::record::spending::{SpentSoFar, ensure_left};
@@ -218,6 +218,13 @@ pub fn deciding<E>(
             ..due
         }));
     }
+    if let Some(report) = report_on(view, protocol, &issue, &record)? {
+        return Ok(Some(Decider {
+            command: Some(take_up(&report, &report.to, now)),
+            by_report: true,
+            ..(report.to, Need::Failed).into()
+        }));
+    }
     let Some(advice) = stuck_advice(protocol, view, &issue, &record, now)? else {
         return Ok(None);
     };
@@ -241,6 +248,21 @@ pub fn deciding<E>(
         why,
         ..(advice.agent, Need::Failed).into()
     }))
+}
+
+/// The report that a stuck handoff's agent sent with it, while it is with the agent that decides.
+fn report_on<E>(
+    view: &impl View<E>,
+    protocol: &Protocol,
+    issue: &Issue,
+    record: &Record,
+) -> Result<Option<Record>, E> {
+    let sent = record.latest().and_then(|last| last.sent.as_ref());
+    let open = sent.filter(|sent| issue.open.iter().any(|open| open.id == **sent));
+    let report = open.map(|id| view.record(id.number())).transpose()?;
+    Ok(report
+        .flatten()
+        .filter(|report| is_to_decide(protocol, report)))
 }
 
 /// Why an ended handoff waits for a person, and why for one who is another worker than the reader.
@@ -941,6 +963,9 @@ impl Judged<'_> {
         let (id, issue) = (&self.id, self.id.issue());
         if self.takes_nothing {
             return format!("git handoff annotate {id} --as {turn} --note seen");
+        }
+        if self.decides.as_ref().is_some_and(|one| one.by_report) {
+            return self.decided(need);
         }
         match need {
             Need::Failed if self.takes_correction(last) && self.handoff.from == turn.borrowed() => {

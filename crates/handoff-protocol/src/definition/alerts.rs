@@ -64,7 +64,7 @@ words! {
         RecoveryTime = "recovery_time",
         /// From opening an issue to its completion.
         CycleTime = "cycle_time",
-        /// The share of completed handoffs among those that ended or need attention.
+        /// The share of completed handoffs among completed, failed, dead and rejected ones.
         SuccessRate = "success_rate",
         /// The share of sent handoffs that were claimed.
         AcknowledgmentRate = "acknowledgment_rate",
