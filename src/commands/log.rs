@@ -347,6 +347,7 @@ impl StepView {
         let worker = worker.map(|worker| format!(" ({})", look.cut(&look.cell(worker), WORKER)));
         let who = author + &worker.unwrap_or_default();
         let mut subject = self.subject.clone();
+        subject += &self.also_opened();
         if let Some(weaker) = &self.weaker {
             subject += &format!("; checks less: {weaker}");
         }
@@ -359,6 +360,20 @@ impl StepView {
             return vec![commit, subject];
         }
         vec![commit, look.time(self.at), who, self.took(), subject]
+    }
+
+    /// The other handoffs that the step opened: its subject names one.
+    fn also_opened(&self) -> String {
+        let opened = |transition: &String| {
+            let (id, change) = transition.split_once(' ')?;
+            let is_other = self.id.as_deref() != Some(id) && change.starts_with("none..");
+            is_other.then(|| id.to_owned())
+        };
+        let opened: Vec<String> = self.transitions.iter().filter_map(opened).collect();
+        match &opened[..] {
+            [] => String::new(),
+            opened => format!("; with {}", opened.join(", ")),
+        }
     }
 
     /// How long the handoff waited, or was held.

@@ -145,6 +145,11 @@ fn an_environment_opens_a_handoff_for_each_task() {
         environment(&[("021", 8.0), ("022", 7.5), ("023", 2.0)]),
     );
     assert_eq!(data["handoff"]["id"], "environment.1");
+    let log = run(&env, "log environment").stdout;
+    assert!(
+        log.ends_with("; with environment.2, environment.3\n"),
+        "{log}"
+    );
     assert_eq!(
         states(&env, KEY),
         [
