@@ -278,17 +278,6 @@ fn past_the_deadline_it_is_the_turn_of_who_can_raise_it() {
         attention[0]["turn"].as_str().unwrap().to_owned()
     };
     let before = turn();
-    let page = env
-        .handoff(&["prime", "--as", "prep-agent"])
-        .success()
-        .stdout;
-    assert!(
-        page.contains(
-            "From 87.1, nothing can be sent; the issue has reached a limit: its deadline was"
-        ),
-        "{page}"
-    );
-    assert!(!page.contains("handoff complete"), "{page}");
     // Completed all the same, it awaits its agent, who can't raise the limit.
     done(&env, "complete 87.1 --as prep-agent");
     assert_eq!(turn(), before);

@@ -237,13 +237,15 @@ fn whoever_was_asked_is_told_how_to_answer() {
         ("orchestrator", RESEARCH),
         (RESEARCH, WRITER),
     ] {
-        let page = env.handoff(&["prime", "--as", agent]).success().stdout;
         let send = format!(
             "2. git handoff send --issue {} --to {asker} --as {agent} ",
             id(1).trim_end_matches(".1")
         );
-        assert!(page.contains(&send), "{send}\n{page}");
-        assert!(!page.contains("nothing can be sent"), "{page}");
+        if cfg!(feature = "agents") {
+            let page = env.handoff(&["prime", "--as", agent]).success().stdout;
+            assert!(page.contains(&send), "{send}\n{page}");
+            assert!(!page.contains("nothing can be sent"), "{page}");
+        }
         env.send(answers(agent, "resolved", json!({}))).success();
     }
     assert!(ended(&env));
@@ -898,6 +900,7 @@ fn what_an_issue_s_key_is_comes_from_the_schema() {
         .success()
         .says("next: git handoff send --issue N ")
         .says(&format!("(N: {about}; says what to --set)\n"));
+    #[cfg(feature = "agents")]
     env.handoff(&["prime", "--as", "orchestrator"])
         .success()
         .says("replace ISSUE with its key, Id of the whole piece")

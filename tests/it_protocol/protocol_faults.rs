@@ -925,6 +925,7 @@ fn rules_that_contradict_each_other_are_told_with_both_places() {
     env.handoff(&["protocol", "check", &path]).exits(1);
     for args in [
         vec!["protocol", "check", &path],
+        #[cfg(feature = "trial")]
         vec!["protocol", "test", &path],
         vec!["init", "--protocol", &path],
     ] {
@@ -954,6 +955,7 @@ fn mistakes_of_an_author_are_told_with_what_is_meant() {
     let path = folder.path();
     for args in [
         ["protocol", "check", &path],
+        #[cfg(feature = "trial")]
         ["protocol", "test", &path],
         ["init", "--protocol", &path],
     ] {
@@ -1029,6 +1031,7 @@ fn what_nobody_can_send_or_meet_is_a_fault() {
             json!({"title": "It was done", "shown_by": ["b-to-end"], "undone_by": ["a-to-b"]});
     });
     env.handoff(&check).success();
+    #[cfg(feature = "trial")]
     env.handoff(&["protocol", "test", "./pair", "--issues", "2"])
         .success();
 }
@@ -1065,7 +1068,12 @@ fn a_folder_that_is_named_as_what_is_in_force_is_told_apart() {
     env.handoff(&["protocol", "copy", "issue-to-pr", "issue-to-pr"])
         .success();
     let told = "issue-to-pr is in force here, and that is meant; the folder is ./issue-to-pr";
-    for verb in ["check", "test"] {
+    let verbs: &[&str] = if cfg!(feature = "trial") {
+        &["check", "test"]
+    } else {
+        &["check"]
+    };
+    for verb in verbs {
         env.handoff(&["protocol", verb, "issue-to-pr"])
             .success()
             .says(told);
@@ -1082,7 +1090,13 @@ fn a_folder_that_differs_from_what_has_its_name_is_not_taken_for_it() {
         let path = env.repo().join(name).join("protocol.json");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replacen("\"to\": \"", "\"to\": \"x", 1)).unwrap();
-        for verb in ["check", "test", "add", "update"] {
+        for verb in [
+            "check",
+            #[cfg(feature = "trial")]
+            "test",
+            "add",
+            "update",
+        ] {
             env.handoff(&["protocol", verb, name])
                 .exits(2)
                 .says(&format!(
@@ -1120,7 +1134,12 @@ fn faults_are_told_with_their_places_by_each_command_that_takes_a_folder() {
     assert_eq!(all.as_array().unwrap().len(), 3, "{all:#}");
     let has_place = |one: &Value| one["line"].is_u64() && one["column"].is_u64();
     assert!(all.as_array().unwrap().iter().all(has_place), "{all:#}");
-    for verb in ["test", "add", "update"] {
+    for verb in [
+        #[cfg(feature = "trial")]
+        "test",
+        "add",
+        "update",
+    ] {
         assert_eq!(found(verb), all, "{verb}");
     }
     env.handoff(&["protocol", "add", "press"])

@@ -444,3 +444,23 @@ fn it_needs_no_network_no_git_and_no_history() {
         "{told}"
     );
 }
+
+#[test]
+fn work_that_a_limit_stops_is_told_so_and_not_completed() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    env.claim("87.1", "prep-agent").success();
+    let set = [
+        "protocol",
+        "set",
+        "issue-to-pr",
+        "limits.deadline_seconds",
+        "600",
+    ];
+    env.handoff(&set).success();
+    env.wait(900);
+    let page = prime(&env, "prep-agent");
+    let told = "From 87.1, nothing can be sent; the issue has reached a limit: its deadline was";
+    assert!(page.contains(told), "{page}");
+    assert!(!page.contains("handoff complete"), "{page}");
+}
