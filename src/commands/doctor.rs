@@ -66,7 +66,7 @@ struct Fault {
 }
 
 /// What helps where the branch of the ledger's name never was one.
-const ANOTHERS: &str = "it never was one: name the ledger's branch with --branch, or start one on another branch: `git handoff init --branch NAME`";
+const NO_LEDGER: &str = "it never was one: name the ledger's branch with --branch, or start one on another branch: `git handoff init --branch NAME`";
 
 /// The faults and their cures.
 #[derive(Serialize, JsonSchema)]
@@ -238,12 +238,12 @@ impl Arguments {
         context.may_be_elsewhere(&mut failure, self.asks.offline);
         let ledger = context.ledger(repository)?;
         let tip = ledger.tip_id()?;
-        let is_anothers = tip.map(|tip| ledger.is_anothers(tip)).transpose()?;
-        if is_anothers == Some(true) {
-            failure.hint = Some(ANOTHERS.into());
+        let is_no_ledger = tip.map(|tip| ledger.never_was_a_ledger(tip)).transpose()?;
+        if is_no_ledger == Some(true) {
+            failure.hint = Some(NO_LEDGER.into());
         }
         found.failed("ledger", &failure);
-        if is_anothers != Some(true)
+        if is_no_ledger != Some(true)
             && let Err(second) = self.ledger(&ledger, found)
             && second.message != failure.message
         {

@@ -35,12 +35,10 @@ impl Arguments {
             agents::uninstall(&repository)?,
         ];
         let removed = removed.concat();
-        let mut branch = ledger.tip_id()?.map(|_| ledger.branch().to_owned());
-        if let Some(tip) = ledger.tip_id()?
-            && ledger.is_anothers(tip)?
-        {
-            branch = None;
-        }
+        let branch = match ledger.tip_id()? {
+            Some(tip) if !ledger.never_was_a_ledger(tip)? => Some(ledger.branch().to_owned()),
+            _ => None,
+        };
         let folder = repository.common_dir().join("handoff/work/worktrees");
         let has_worktrees = fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
         let delete = branch.as_deref().map(deletion);

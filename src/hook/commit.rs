@@ -104,7 +104,7 @@ fn step(
 ) -> Result<(), Failure> {
     let parent = repository.resolve(ledger.refname())?;
     if let Some(parent) = parent
-        && ledger.is_anothers(parent).unwrap_or(false)
+        && ledger.never_was_a_ledger(parent).unwrap_or(false)
     {
         return Ok(());
     }

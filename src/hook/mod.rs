@@ -88,7 +88,7 @@ fn is_ledgers(
 /// Refuses a move of the ledger's branch that does not consist of legal steps.
 fn judge(repository: &Repository, ledger: &Ledger<'_>, moved: BranchMove) -> Result<(), Failure> {
     if let Some(from) = moved.from
-        && ledger.is_anothers(from).unwrap_or(false)
+        && ledger.never_was_a_ledger(from).unwrap_or(false)
     {
         return Ok(());
     }

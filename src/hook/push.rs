@@ -29,13 +29,16 @@ pub(crate) fn pre_push(context: &Context, arguments: &[OsString]) -> Result<(), 
             continue;
         };
         if name == ledger.refname() {
-            if object(local)?.is_some_and(|tip| ledger.is_anothers(tip).unwrap_or(false)) {
-                continue;
-            }
             let moved = BranchMove {
                 from: object(there)?,
                 to: object(local)?,
             };
+            // A branch of that name that is no ledger may begin there, and not replace one.
+            if let (None, Some(tip)) = (moved.from, moved.to)
+                && ledger.never_was_a_ledger(tip).unwrap_or(false)
+            {
+                continue;
+            }
             judge(&repository, &ledger, moved)
                 .map_err(|failure| fetched_first(failure, remote, &ledger))?;
         } else if let Some(branch) = name.strip_prefix("refs/heads/") {

@@ -34,6 +34,29 @@ fn without(element: &str) -> String {
     format!("{before}{after}")
 }
 
+/// A branch of the ledger's name that is none may begin on a remote, and not replace a ledger there.
+#[test]
+fn what_is_no_ledger_replaces_none() {
+    let env = TestEnvironment::with_ledger();
+    env.send(opening(87)).success();
+    let bare = server(&env, &[]);
+    env.git(&env.repo(), &["push", "-q", "origin", "main", "handoffs"]);
+    env.git(
+        env.root(),
+        &["clone", "-q", bare.to_str().unwrap(), "clone"],
+    );
+    let clone = env.root().join("clone");
+    env.git(&clone, &["branch", "--no-track", "handoffs", "main"]);
+    install(&clone.join(".git"), &["pre-push"]);
+    let before = env.git(&bare, &["rev-parse", "handoffs"]);
+    let ran = env.git_any(&clone, &["push", "-q", "-f", "origin", "handoffs"]);
+    assert_ne!(ran.status, 0, "{}", ran.shown);
+    assert_eq!(env.git(&bare, &["rev-parse", "handoffs"]), before);
+    env.git(env.root(), &["init", "-q", "--bare", "other.git"]);
+    let other = env.root().join("other.git");
+    env.git(&clone, &["push", "-q", other.to_str().unwrap(), "handoffs"]);
+}
+
 #[test]
 fn every_fault_of_every_staged_contract_is_told_with_its_place() {
     let env = hooked();

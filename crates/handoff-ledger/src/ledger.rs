@@ -220,7 +220,8 @@ impl<'r> Ledger<'r> {
         self.upstream()?.unpublished.as_ref()
     }
 
-    /// The refs that move with this clone's ledger: its branch, and those that follow its remote.
+    /// The refs that move with this clone's ledger: its branch, and the one by which git follows its
+    /// remote.
     pub fn refnames(&self) -> Vec<String> {
         let own = std::iter::once(self.refname.clone());
         let remote = self.upstream().map(|upstream| upstream.name().to_owned());
@@ -470,12 +471,12 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// Whether a history, of the branch with the ledger's name, is somebody's own: it never was a
-    /// ledger.
+    /// Whether a history of the branch with the ledger's name never was a ledger, but is somebody's
+    /// own: neither its first commit nor its last is one, and this clone never saw one.
     ///
     /// # Errors
     /// [`LedgerError`] if a commit can't be read.
-    pub fn is_anothers(&self, tip: ObjectId) -> Result<bool, LedgerError> {
+    pub fn never_was_a_ledger(&self, tip: ObjectId) -> Result<bool, LedgerError> {
         let is_ledger = |id| -> Result<bool, LedgerError> {
             let tree = Tree::new(self.repository, self.repository.commit(id)?.tree);
             Ok(tree.entry(layout::MANIFEST)?.is_some())
